@@ -142,7 +142,7 @@ def held(every: Iterable[Op], name: str) -> int:
     return len(found) - 1
 
 
-def _own(cls: type) -> int:
+def _attributes_of(cls: type) -> int:
     """Attributes of a class: methods, properties, and what ``__init__`` sets on itself."""
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
     set_here = {target.attr for node in ast.walk(tree) if isinstance(node, (ast.Assign, ast.AnnAssign))
@@ -169,7 +169,7 @@ def counts() -> dict[str, int]:
              "operators that are loops": sum(op.rules.sets is not None for op in every)}
     for name in RULES:
         found[f"functions that are a rule: {name}"] = held([*every, *PRIVATE], name)
-    found["attributes of Op"], found["attributes of Executor"] = _own(Op), _own(Executor)
+    found["attributes of Op"], found["attributes of Executor"] = _attributes_of(Op), _attributes_of(Executor)
     found["caches"] = _caches()
     found |= {f"places in the engine: {name}": len(modules) for name, modules in places().items()}
     for folder in ENGINE:

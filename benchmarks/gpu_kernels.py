@@ -86,7 +86,7 @@ def _folders(arch: str) -> list[str]:
     return list(_given(Text("", ()), arch)[0])
 
 
-class _Asked(Exception):
+class _CacheLookup(Exception):
     """CuPy looked up a file in its cache."""
 
 
@@ -104,10 +104,10 @@ def _compiled(folder: Path, text: Text, arch: str, ask: bool = False) -> str:
         def noted(name: str) -> bytes | None:
             names.append(name)
             if ask:
-                raise _Asked
+                raise _CacheLookup
             return load(name)
 
-        with mock.patch.object(backend, "load", noted), contextlib.suppress(_Asked):
+        with mock.patch.object(backend, "load", noted), contextlib.suppress(_CacheLookup):
             compiler._compile_module_with_cache(text.source, options, arch=arch, extra_source=headers,
                                                 name_expressions=text.names or None)
     return names[0]

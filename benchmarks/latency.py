@@ -115,7 +115,7 @@ def namespaces(count: int, delay: float) -> Iterator[list[str]]:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
 
 
-def _launched(names: list[str], **settings: str) -> Any:
+def _measure_ranks(names: list[str], **settings: str) -> Any:
     """The measurements of a rank in each namespace."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
@@ -170,7 +170,8 @@ def main() -> None:
     for count in arguments.ranks:
         with namespaces(count, arguments.delay / 1e3) as names:
             for title, word in ALGORITHMS.items():
-                found = _launched(names, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=word, MPIR_CVAR_DEVICE_COLLECTIVES="none")
+                found = _measure_ranks(names, MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=word,
+                                       MPIR_CVAR_DEVICE_COLLECTIVES="none")
                 messages = 2 * (count - 1) if title == "ring" else math.ceil(math.log2(count))
                 # The first row gives the cost of a message here, including MPI, the relay and busy processors.
                 link = links.setdefault(title, Link(sum(found) / len(found) / messages, 0.0, 0.0))

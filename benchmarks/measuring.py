@@ -35,7 +35,7 @@ def interpreter(column: str, options: Any) -> Path:
 
 
 @functools.cache
-def _told(python: Path, processor: tuple[str, ...]) -> dict[str, str]:
+def _processor_limits(python: Path, processor: tuple[str, ...]) -> dict[str, str]:
     """The environment variables that limit the libraries of an interpreter to fewer processor features."""
     if not processor:
         return {}
@@ -57,7 +57,7 @@ def variables(python: Path, options: Any, threads: int, jit: str) -> dict[str, s
     found = {**without(os.environ), "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "MKL_NUM_THREADS": count,
              "PYTHONPATH": python_path(options.here), "OPREG_JIT": jit, "BENCHMARK_DEVICE": options.device,
              "BENCHMARK_MACHINE": str(options.machine.absolute()) if options.machine else "",
-             "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_told(python, tuple(options.processor))}
+             "XLA_PYTHON_CLIENT_PREALLOCATE": "false", **_processor_limits(python, tuple(options.processor))}
     if options.device != "gpu":
         found["JAX_PLATFORMS"] = "cpu"
     if options.processor:

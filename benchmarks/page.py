@@ -54,8 +54,9 @@ def write(folder: Path = FOLDER, page: Path = PAGE, journal: Path = JOURNAL) -> 
 
 def section(results: Results) -> str:
     """Markdown: the table, the skipped cells and the reasons, the method, and growth."""
-    remarks = [*results.remarks, *_again(results.rows), *_slower(results.rows)]
-    lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []), _how(results)]
+    remarks = [*results.remarks, *_remeasured(results.rows), *_slower(results.rows)]
+    lines = [*_table(results), "", *(f"- {remark}" for remark in remarks), *([""] if remarks else []),
+             _conditions(results)]
     if results.growth:
         lines += ["", "#### How cost grows", *_growths(results.growth)]
     return "\n".join(lines)
@@ -74,7 +75,7 @@ def _table(results: Results) -> list[str]:
     for row in results.rows:
         cells = [row.title, row.unit, *(_cell(row.figures.get(name), row.unit) for name in names),
                  *(_ratio(row, ours, without) for _, ours, without in ratios),
-                 *(_over(row, "opreg", BY_HAND) for _ in by_hand), *(beside(row) if more else [])]
+                 *(_quotient(row, "opreg", BY_HAND) for _ in by_hand), *(beside(row) if more else [])]
         lines.append(_line(cells))
     return lines
 
@@ -96,10 +97,10 @@ def _cell(figures: list[float] | None, unit: str) -> str:
 
 
 def _ratio(row: Row, ours: str, without: tuple[str, ...]) -> str:
-    return _over(row, ours, fastest(row, without))
+    return _quotient(row, ours, fastest(row, without))
 
 
-def _over(row: Row, ours: str, other: str) -> str:
+def _quotient(row: Row, ours: str, other: str) -> str:
     both = ours in row.figures and other in row.figures
     return f"{row.figures[ours][0] / row.figures[other][0]:.2f}" if both else "–"
 
@@ -127,7 +128,7 @@ def _shares(row: Row) -> list[str]:
             f"{found['arithmetic'] / ours:.0%}"]
 
 
-def _again(rows: Iterable[Row]) -> Iterator[str]:
+def _remeasured(rows: Iterable[Row]) -> Iterator[str]:
     """The rows that were measured after the others, and their dates."""
     titles: dict[str, list[str]] = {}
     for row in rows:
@@ -151,7 +152,7 @@ def _slower(rows: Iterable[Row]) -> Iterator[str]:
         yield f"Slower with the extra than without it: {'; '.join(found)}."
 
 
-def _how(results: Results) -> str:
+def _conditions(results: Results) -> str:
     versions = "; ".join(f"{name} {each['version']} (Python {each['python']}, NumPy {each['numpy']})"
                          for name, each in results.columns.items())
     beside = {"cpu": _RATES if _known(results) else "",

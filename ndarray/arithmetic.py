@@ -104,7 +104,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
                 return self._binary(name, other, False)
         else:
             return self._binary(name, other, reflected)
-        mode = thread["now"]()
+        mode = thread["current"]()
         try:
             numbers = mode.run(ufunc, right, data) if reflected else mode.run(ufunc, data, right)
         except (ValueError, RuntimeError):
@@ -204,7 +204,7 @@ def in_place(name: str) -> Callable[[Any, Any], Any]:
         if MODE.tracer is not None:
             leave_trace((self, other))
         self.check_writable()
-        if MODE.__dict__["now"]().recording or self._entry is not None:
+        if MODE.__dict__["current"]().recording or self._entry is not None:
             changes.update(self, other, compute, name)
             return self
         result = compute(self, other)

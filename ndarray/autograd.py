@@ -105,7 +105,7 @@ def set_training(train_mode: bool) -> bool:
     return before
 
 
-def _listed(value: object, what: str) -> list[Any]:
+def _as_list(value: object, what: str) -> list[Any]:
     if isinstance(value, NDArray):
         return [value]
     if not isinstance(value, (list, tuple)):
@@ -136,7 +136,7 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
     ArgumentError
         If there are fewer.
     """
-    variables, gradients = _listed(variables, "variables"), _listed(gradients, "gradients")
+    variables, gradients = _as_list(variables, "variables"), _as_list(gradients, "gradients")
     count = len(variables)
     reqs = [grad_reqs] * count if isinstance(grad_reqs, str) else list(grad_reqs)
     if not count == len(gradients) == len(reqs):
@@ -164,8 +164,8 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
         Whether gradients are those of training, in whatever mode the forward pass ran. It matters for BatchNorm, for
         instance.
     """
-    heads = _listed(heads, "heads")
-    tape.backward(heads, None if head_grads is None else _listed(head_grads, "head_grads"), retain_graph, train_mode)
+    heads = _as_list(heads, "heads")
+    tape.backward(heads, None if head_grads is None else _as_list(head_grads, "head_grads"), retain_graph, train_mode)
 
 
 def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | None = None,
@@ -196,10 +196,10 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
     >>> x.grad.asscalar()  # the second derivative, 6 x
     np.float32(12.0)
     """
-    heads, variables = _listed(heads, "heads"), _listed(variables, "variables")
+    heads, variables = _as_list(heads, "heads"), _as_list(variables, "variables")
     if not variables:
         raise ArgumentError("grad: expected at least one variable")
-    gradients = tape.gradients(heads, variables, None if head_grads is None else _listed(head_grads, "head_grads"),
+    gradients = tape.gradients(heads, variables, None if head_grads is None else _as_list(head_grads, "head_grads"),
                                create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
     if create_graph:
         for g in gradients:
@@ -462,7 +462,7 @@ class Function:
                    for output in (outputs if many else [outputs])]
         if not many and outputs is None:
             raise ArgumentError(f"{type(self).__name__}.forward returned None, expected an NDArray or a list of them")
-        _listed(results, f"{type(self).__name__}.forward")
+        _as_list(results, f"{type(self).__name__}.forward")
         if MODE.recording:
             fresh = [result.detach() for result in results]
             gradient = _FunctionGradient(self, ctx, arrays, results, before)

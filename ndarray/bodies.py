@@ -90,11 +90,11 @@ def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Tr
 def _heads(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None = None
               ) -> list[Entry]:
     if attrs.derived:
-        return _derived(attrs, use, body, slots, before)
-    return _called(op, attrs, use, body, slots)
+        return _trace_derivative(attrs, use, body, slots, before)
+    return _call_rule(op, attrs, use, body, slots)
 
 
-def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
+def _call_rule(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) -> list[Entry]:
     """Call the user's method with traced values."""
     ins = [body.value(slot) for slot in slots]
     outs = [TracedArray(body, spec, None) for spec in use.outs]
@@ -114,8 +114,8 @@ def _called(op: Op, attrs: Any, use: Use, body: BodyTracer, slots: list[Entry]) 
     return [body.zeros(out.spec) if out.unwritten else out.entry for out in outs]
 
 
-def _derived(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None
-             ) -> list[Entry]:
+def _trace_derivative(attrs: Any, use: Use, body: BodyTracer, slots: list[Entry], before: Traced | None
+                      ) -> list[Entry]:
     """Trace the derivative of another operator's body."""
     inner, count = attrs.inner, attrs.inner.op.signature.visible(attrs.inner)
     tops, slots = slots[:count], slots[count:]
@@ -292,7 +292,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     version = attrs.version(ctx, arrays)
     if version is None:
         return None
-    mode = MODE.__dict__["now"]()
+    mode = MODE.__dict__["current"]()
     kind: list[object] = [op, version, ctx, mode.training, bool(mode.recording)]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -317,7 +317,7 @@ def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple
            ) -> tuple[Body, list[Array]] | None:
     """Trace a body at the first call of its kind; None if it cannot be traced. The user's code is then called, and
     raises the clearer error."""
-    edition, mode = EDITION[0], MODE.now()
+    edition, mode = EDITION[0], MODE.current()
     try:
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
     except (NoRecipe, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):

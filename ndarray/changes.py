@@ -69,7 +69,7 @@ def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], n
     ``operator.add``."""
     operand = array
     if array._entry is not None:
-        operand = _copied(array)
+        operand = _copy_on_tape(array)
         other = operand if other is array else without_overlap([other], [array])[0]
     result = compute(operand, other)
     if result.shape != array.shape:
@@ -79,15 +79,17 @@ def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], n
 
 def without_overlap(values: Sequence[Any], targets: Sequence[NDArray]) -> list[Any]:
     """The values, with copies of those that share memory with a target that is about to be written."""
-    return [_copied(value) if hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx)
-                                                               for target in targets) else value for value in values]
+    def overlaps(value: Any) -> bool:
+        return hasattr(value, "_entry") and any(_share(value._data, target._data, target._ctx) for target in targets)
+
+    return [_copy_on_tape(value) if overlaps(value) else value for value in values]
 
 
 def _share(first: Array, second: Array, ctx: Context) -> bool:
     return type(first) is type(second) and ctx.xp.may_share_memory(first, second)
 
 
-def _copied(array: NDArray) -> NDArray:
+def _copy_on_tape(array: NDArray) -> NDArray:
     """A copy in new memory, with the same entry on the tape."""
     result = tape.wrapped(array._ctx.run(array._data.copy), array._ctx)
     result._entry = array._entry

@@ -132,7 +132,7 @@ def compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array 
         outs.append(result)
         if tracer is not None:
             tracer.constant(result)
-    if recording := thread["now"]().recording:
+    if recording := thread["current"]().recording:
         tape.record(op, attrs, values, arrays, outs, prepared, recording, residuals)
     return prepared, outs
 

@@ -37,7 +37,7 @@ class _Contexts(type):
 
     @default_ctx.setter
     def default_ctx(cls, ctx: Context) -> None:
-        mode = MODE.now()
+        mode = MODE.current()
         MODE.set(mode.but(contexts=(*mode.contexts[:-1], Context(ctx))))
 
 
@@ -150,12 +150,12 @@ class Context(metaclass=_Contexts):
 
     def __enter__(self) -> Context:
         thread = MODE.__dict__
-        thread["set"](thread["now"]().within(self))
+        thread["set"](thread["current"]().within(self))
         return self
 
     def __exit__(self, *_: object) -> None:
         thread = MODE.__dict__
-        thread["set"](thread["now"]().popped("contexts"))
+        thread["set"](thread["current"]().popped("contexts"))
 
 
 _UNCHANGED = nullcontext()
@@ -226,7 +226,7 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 def current_context() -> Context:
     """The context of new arrays: that of the innermost ``with`` block, or else the default one, ``cpu(0)`` unless it
     was set."""
-    contexts = MODE.__dict__["now"]().contexts
+    contexts = MODE.__dict__["current"]().contexts
     return contexts[-1] if contexts else _DEFAULT[0]
 
 

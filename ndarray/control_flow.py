@@ -22,11 +22,11 @@ def check_rounds(max_iterations: object) -> None:
         raise ArgumentError(f"while_loop: max_iterations must be an int from 1, got {max_iterations!r}")
 
 
-def _stacked(rounds: list[Any]) -> Any:
+def _stack_rounds(rounds: list[Any]) -> Any:
     """The outputs of all rounds, nested as those of one, each stacked along a new first axis."""
     if isinstance(rounds[0], NDArray):
         return ops.stack(*rounds, axis=0, num_args=len(rounds))
-    return [_stacked([outputs[i] for outputs in rounds]) for i in range(len(rounds[0]))]
+    return [_stack_rounds([outputs[i] for outputs in rounds]) for i in range(len(rounds[0]))]
 
 
 def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequence[NDArray], init_states: Any,
@@ -57,7 +57,7 @@ def foreach(body: Callable[[Any, Any], tuple[Any, Any]], data: NDArray | Sequenc
         slices = [part[i] for part in parts]
         output, states = body(slices if isinstance(data, (list, tuple)) else slices[0], states)
         outputs.append(output)
-    return _stacked(outputs), states
+    return _stack_rounds(outputs), states
 
 
 def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], loop_vars: Any, max_iterations: int,
@@ -94,13 +94,13 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
         if len(changed) != len(variables):
             raise ArgumentError(f"while_loop: func returned {len(changed)} loop variables, expected {len(variables)}")
         variables = changed
-    stacked = _filled(_stacked(outputs), max_iterations) if outputs else []
+    stacked = _pad_rounds(_stack_rounds(outputs), max_iterations) if outputs else []
     return stacked, variables[0] if single else variables
 
 
-def _filled(outputs: Any, length: int) -> Any:
+def _pad_rounds(outputs: Any, length: int) -> Any:
     if not isinstance(outputs, NDArray):
-        return [_filled(output, length) for output in outputs]
+        return [_pad_rounds(output, length) for output in outputs]
     missing = length - len(outputs)
     if not missing:
         return outputs

@@ -37,7 +37,7 @@ _FLOAT32 = np.dtype(np.float32)
 def custom_run(op: Any, attrs: Any, arrays: Sequence[Array], ctx: Context) -> CustomRun:
     """The prepared call for inputs with these specs. A Prop whose answers may vary is asked for shapes again, and for
     dtypes if it defines ``infer_type``."""
-    runs, is_train = attrs.cache.runs, MODE.__dict__["now"]().training
+    runs, is_train = attrs.cache.runs, MODE.__dict__["current"]().training
     kind: list[object] = [is_train, ctx]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -91,7 +91,7 @@ class CustomRun:
             raise ShapeError(f"operator {op.name}: the shapes of its outputs cannot be inferred from those of its "
                              f"inputs")
         self._specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in zip(out_shapes, out_dtypes)]
-        self._answers, self._operator_specs = _copied(answers), operator_specs(arrays)
+        self._answers, self._operator_specs = _immutable_copy(answers), operator_specs(arrays)
         self._checked: Any = None  # the class of the operator whose first forward was checked
         self._checked_back: dict[tuple[bool, ...], tuple[type, tuple[int, ...]] | None] = {}
 
@@ -118,7 +118,7 @@ class CustomRun:
     def run(self, attrs: Any, arrays: Sequence[Array], outs: list[Any], wrap: Wrap) -> list[Array]:
         """Make an operator and compute the outputs by it."""
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._operator_specs, MODE.__dict__
-        mode = thread["now"]()
+        mode = thread["current"]()
         token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
         try:
             prop = attrs.prop
@@ -157,7 +157,7 @@ class CustomRun:
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]
         every: list[Any] = [*out_grads, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
-        mode = thread["now"]()
+        mode = thread["current"]()
         token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](
             mode.recorded(None, self.is_train).within(ctx))
         try:
@@ -189,10 +189,10 @@ class _CustomRunOnDevice(CustomRun):
             return super().run(attrs, arrays, outs, wrap)
 
 
-def _copied(answer: Any) -> Any:
+def _immutable_copy(answer: Any) -> Any:
     """An immutable copy of an answer. A part that cannot be copied becomes an object that equals nothing."""
     if answer.__class__ is list or answer.__class__ is tuple:
-        return answer.__class__(map(_copied, answer))
+        return answer.__class__(map(_immutable_copy, answer))
     if answer is None or isinstance(answer, (int, str, type, np.dtype)):
         return answer
     return object()

@@ -307,7 +307,7 @@ Prepared: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
 
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, cached if the attributes can be compared."""
-    is_train = MODE.__dict__["now"]().training if op.traits.mode or op.traits.states else True
+    is_train = MODE.__dict__["current"]().training if op.traits.mode or op.traits.states else True
     kind: list[object] = [op, attrs, is_train, ctx] if ctx.xp is np else [op, attrs, is_train, ctx, tf32()]
     for array in arrays:
         kind += array.shape, array.dtype
@@ -341,7 +341,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
         if op.kernels and op.kernels[0].bound:  # users' code, whose warnings are not suppressed
             runs = getattr(attrs, "runs", None)
             if runs is not None and len(op.kernels) == 1:  # a function, whose runners are cached with its attributes
-                key = ctx, MODE.__dict__["now"]().training
+                key = ctx, MODE.__dict__["current"]().training
                 function = runs.get(key)
                 if function is None:
                     function = runs[key] = FunctionRunner(op, attrs, arrays, *key, wrap)
@@ -356,7 +356,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
             return once, once()
         runner = runner_of(op, attrs, arrays, ctx)
         single = runner.single
-        run_quietly = MODE.__dict__["now"]().run
+        run_quietly = MODE.__dict__["current"]().run
         try:
             if single is not None and out is None:
                 return runner, [run_quietly(single, *arrays)]

@@ -53,7 +53,7 @@ _FORMS = following(4096, "forms of eager calls")
 def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The complete attributes of a call, and its inputs in order. Calls of the same form are analysed once."""
     if op.signature.per_instance:  # each call has its own attributes
-        return _flattened(op, args, keywords)
+        return _split_arguments(op, args, keywords)
     form: list[object] = [op, *keywords]
     arrays: list[NDArray] = []
     completed = None
@@ -70,13 +70,13 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
     except TypeError:  # an argument without a key, such as a NumPy array or a list of arrays
         key = None
     if key is None:
-        listed = _listed(op, keywords)
-        return _by_form(op, args, listed) if listed else _flattened(op, args, keywords)
+        listed = _tuples_for_arrays(op, keywords)
+        return _by_form(op, args, listed) if listed else _split_arguments(op, args, keywords)
     if completed is None:
         inputs, attributes, slotted = _split_form(op, args, keywords)
         # The element of an array that is an attribute is the value, and may change.
         attributes.update((name, _number(op, name, arrays[attributes[name]])) for name in slotted)
-        completed = _completed(op, inputs, attributes)
+        completed = _fill_in_order(op, inputs, attributes)
         signature = op.signature
         # A call with unknown keywords warns each time, so it is not cached.
         warns = not signature.schema.fields and not keywords.keys() <= set(signature.input_names)
@@ -86,7 +86,7 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
     return attrs, [arrays[i] for i in order]
 
 
-def _listed(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
+def _tuples_for_arrays(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | None:
     """The keywords, with NumPy arrays for attributes of a declared type converted to tuples; None if there are no such
     arrays."""
     converted = {name: tuple(value.tolist()) for name, value in keywords.items()
@@ -108,7 +108,7 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             try:
                 form.append(exact(value))
             except TypeError:
-                return _flattened(op, args, keywords)
+                return _split_arguments(op, args, keywords)
     key, registered = tuple(form), op.signature.schema
     cache = registered.calls[key]
     if cache is not None:
@@ -121,9 +121,10 @@ def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[An
             return attrs, [arrays[i] for i in cache.order]
         inputs, _ = split(op, args, keywords, _is_array)
         return attrs, ordered_inputs(op, inputs, attrs)
-    attrs, values = _flattened(op, args, keywords)
+    attrs, values = _split_arguments(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
-    if not slotted and all(map(has_fixed_key, attrs.values())) and not op.rules.data_dependent:
+    if not slotted and not op.rules.data_dependent and all(
+            has_fixed_key(value) for name, value in attrs.items() if name in keywords):
         attrs.cache = CallCache(attrs, ordered_inputs(op, inputs, attrs))
         registered.calls.keep(key, attrs.cache)
     return attrs, values
@@ -136,8 +137,8 @@ def _number(op: Op, name: str, value: NDArray) -> np.generic:
     return value.asscalar()
 
 
-def _flattened(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    return _completed(op, *split(op, args, keywords, _is_array))
+def _split_arguments(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+    return _fill_in_order(op, *split(op, args, keywords, _is_array))
 
 
 def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
@@ -151,7 +152,7 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
     return inputs, attributes, [name for name, value in attributes.items() if isinstance(value, _Slot)]
 
 
-def _completed(op: Op, inputs: dict[str, Any] | list[Any], attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _fill_in_order(op: Op, inputs: dict[str, Any] | list[Any], attributes: dict[str, Any]) -> tuple[Any, list[Any]]:
     attrs = op.complete({key: value for key, value in attributes.items()
                          if value is not None or key in op.signature.schema or op.signature.schema.open})
     return attrs, ordered_inputs(op, inputs, attrs)
@@ -212,7 +213,7 @@ def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Ou
         if not isinstance(target, NDArray):
             raise ArgumentError(f"operator {op.name}: out= must be an NDArray, got {type(target).__name__}")
         target.check_writable()
-    recording = MODE.__dict__["now"]().recording
+    recording = MODE.__dict__["current"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
         values = changes.without_overlap(values, targets)  # since the tape holds arrays that are overwritten
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None

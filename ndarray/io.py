@@ -46,11 +46,11 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
 
 def _arrays(records: Sequence[Record], names: Sequence[str]
             ) -> list[NDArray | None] | dict[str, NDArray | None]:
-    arrays = [_placed(record, names[i] if names else str(i)) for i, record in enumerate(records)]
+    arrays = [_array_of_record(record, names[i] if names else str(i)) for i, record in enumerate(records)]
     return dict(zip(names, arrays)) if names else arrays
 
 
-def _placed(record: Record, name: str) -> NDArray | None:
+def _array_of_record(record: Record, name: str) -> NDArray | None:
     if record.array is None:
         return None
     try:

@@ -213,7 +213,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             While recording, for an array whose elements a gradient may need; always for inputs of operators, and for
             read-only memory.
         """
-        if self._entry is not None and MODE.now().recording and not changes.writable(self):
+        if self._entry is not None and MODE.current().recording and not changes.writable(self):
             self._refuse(name)
 
     _refusal = "an array that is recorded cannot be changed in place: the gradient may need its elements. " \
@@ -296,7 +296,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
 
     def _watched(self) -> str | None:
         """Whether operators on this array are recorded (``tape``) or traced (``trace``); None for neither."""
-        return "tape" if self._entry is not None and MODE.now().recording else None
+        return "tape" if self._entry is not None and MODE.current().recording else None
 
     def _held(self, host: np.ndarray) -> NDArray:
         """A NumPy array as an NDArray on the same device."""
@@ -345,7 +345,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             leave_trace((self, other))
         if isinstance(other, Context):
             result = NDArray(other.backend.asarray(self._data, device=other.device_id), other)
-            if MODE.now().recording:
+            if MODE.current().recording:
                 tape.record(tape.TRANSFER, {"source": self._ctx}, [self], [self._data], [result])
             return result
         if not isinstance(other, NDArray):
@@ -407,7 +407,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         target = tuple(keywords.pop("shape", shape))
         if MODE.tracer is not None:
             leave_trace((self,))
-        if MODE.now().recording and self._entry is not None:
+        if MODE.current().recording and self._entry is not None:
             # An empty ``shape`` of Reshape means that it is missing.
             result = ops.Reshape(self, shape=target, **keywords) if target or keywords else \
                 ops._np_reshape(self, newshape=())
@@ -461,7 +461,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     def __getitem__(self, key: Any) -> NDArray:
         if MODE.tracer is not None:
             leave_trace((self, key))
-        if self._entry is not None and MODE.now().recording:
+        if self._entry is not None and MODE.current().recording:
             return self._taken(key)
         if key.__class__ is slice and self._data.shape:
             data, basic = self._data[key], True
@@ -501,7 +501,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             leave_trace((self, key, value))
         key, basic = index_of(key, self.shape, self._ctx, True)
         try:
-            if MODE.__dict__["now"]().recording or self._entry is not None:
+            if MODE.__dict__["current"]().recording or self._entry is not None:
                 changes.assign(self, key, value, basic)
             else:
                 self._store(key, value, basic)

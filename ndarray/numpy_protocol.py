@@ -22,18 +22,11 @@ from . import traced_composed as traced_composed  # enters rules
 from . import traced_numpy as rules
 from .context import current_context
 from .ndarray import NDArray
-from .protocols import FUNCTION, UFUNC
+from .protocols import BINARY_METHODS, FUNCTION, UFUNC
 from .traced import BodyTracer, TracedArray
 
 __all__ = ["ufunc", "function"]
 
-#: The ufuncs of Python's operators, with the methods for an NDArray on the left and on the right.
-_OPERATORS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
-    *((name, word, f"r{word}") for name, word in (
-        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("remainder", "mod"),
-        ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
-    ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
-    ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
 #: Functions whose results have no gradient, such as booleans, indices and shapes.
 _CONSTANT = frozenset((
     "isnan", "isinf", "isfinite", "signbit", "logical_and", "logical_or", "logical_not", "logical_xor", "allclose",
@@ -72,9 +65,9 @@ class _Values(BodyTracer):
 
     def run(self, rule: Callable[..., Any], *args: Any) -> Any:
         """The result of a rule for arguments that contain NDArrays, as NDArrays."""
-        results = rule(self, *_mapped(args, self._value))
-        return _mapped(results, lambda value: self._with_shape(value.entry) if isinstance(value, TracedArray)
-                       else value)
+        results = rule(self, *_map_leaves(args, self._value))
+        return _map_leaves(results, lambda value: self._with_shape(value.entry) if isinstance(value, TracedArray)
+                           else value)
 
     def _value(self, arg: Any) -> Any:
         return self.value(arg) if hasattr(arg, "_watched") else arg
@@ -84,12 +77,12 @@ class _Values(BodyTracer):
         return result if result._scalars or result.shape else result.reshape((1,))
 
 
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+def _map_leaves(value: Any, function: Callable[[Any], Any]) -> Any:
     """Apply a function to every leaf of nested lists, tuples and dicts."""
     if isinstance(value, (list, tuple)):
-        return type(value)([_mapped(part, function) for part in value])
+        return type(value)([_map_leaves(part, function) for part in value])
     if isinstance(value, dict):
-        return {key: _mapped(part, function) for key, part in value.items()}
+        return {key: _map_leaves(part, function) for key, part in value.items()}
     return function(value)
 
 
@@ -102,7 +95,7 @@ def _arrays(value: object) -> Iterator[Any]:
 
 
 def _host(value: Any) -> Any:
-    return _mapped(value, lambda leaf: leaf.asnumpy() if isinstance(leaf, NDArray) else leaf)
+    return _map_leaves(value, lambda leaf: leaf.asnumpy() if isinstance(leaf, NDArray) else leaf)
 
 
 def _watched(values: object) -> tuple[Any, bool]:
@@ -119,7 +112,7 @@ def _watched(values: object) -> tuple[Any, bool]:
 
 def _operator(name: str, left: object, right: object) -> Any:
     """The result of one of Python's operators, or NotImplemented."""
-    forward, reflected = _OPERATORS[name]
+    forward, reflected = BINARY_METHODS[name]
     result: Any = NotImplemented
     if isinstance(left, Value) and hasattr(left, reflected):
         result = getattr(left, forward)(right)
@@ -132,7 +125,7 @@ def _operator(name: str, left: object, right: object) -> Any:
 def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Run a ufunc; ``self`` is the array whose method NumPy has called."""
     name, outs = ufunc.__name__, keywords.pop("out", ())
-    if method == "__call__" and name in _OPERATORS and not keywords and not outs:
+    if method == "__call__" and name in BINARY_METHODS and not keywords and not outs:
         result = _operator(name, *inputs)
         if result is not NotImplemented:
             return result
@@ -146,7 +139,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
         if outs and all(isinstance(out, np.ndarray) for out in outs):
             keywords["out"] = outs
         result = getattr(ufunc, method)(*_host(inputs), **_host(keywords))
-    return _stored(result, outs)
+    return _store_results(result, outs)
 
 
 @FUNCTION.provide
@@ -167,13 +160,14 @@ def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[A
             if watched is not None:
                 raise
             result = function(*_host(args), **_host(keywords))  # NumPy's own error is clearer
-        return _stored(result, () if out is None else (out,))
+        return _store_results(result, () if out is None else (out,))
     if watched is not None:
-        args, keywords = _mapped((args, keywords), lambda leaf: leaf.detach() if isinstance(leaf, NDArray) else leaf)
+        args, keywords = _map_leaves((args, keywords),
+                                     lambda leaf: leaf.detach() if isinstance(leaf, NDArray) else leaf)
     return function._implementation(*args, **keywords)  # the function without this protocol
 
 
-def _stored(result: Any, outs: Sequence[Any]) -> Any:
+def _store_results(result: Any, outs: Sequence[Any]) -> Any:
     """The results, stored in ``outs`` if they are given."""
     if not outs:
         return result

@@ -186,6 +186,8 @@ def read_file(file: BinaryIO | io.RawIOBase, size: int, name: str) -> tuple[list
     """Read the records and the names of an open `.params` file of ``size`` bytes; results and errors as from `read`."""
     reader = _Reader(file, size, name)
     magic = reader.number("Q", "the file's magic number")
+    if magic.to_bytes(8, "little").lstrip().startswith(b"{"):
+        reader.fail(0, "a .params file, or a zip", "JSON text: sym.load reads a graph")
     if magic != FILE_MAGIC:
         reader.fail(0, f"the magic number {FILE_MAGIC:#x} of a .params file, or a zip", f"{magic:#x}")
     reserved = reader.number("Q", "the reserved word")
@@ -322,7 +324,7 @@ def _read_sparse(
     indices = [reader.numbers(of, size, what) for (of, size), what in zip(types, whats, strict=True)]
     sparse = Sparse(kind, tuple(indices), shape)
     if storage == 1:
-        _within(reader, at, indices[0], shape[0], "row indices")
+        _check_range(reader, at, indices[0], shape[0], "row indices")
     else:
         _check_csr(reader, at, indices, shape)
     where = element_indices(sparse)
@@ -336,10 +338,10 @@ def _read_sparse(
 
 def _check_csr(reader: _Reader, at: int, indices: list[np.ndarray], shape: Shape) -> None:
     starts, columns = indices
-    _within(reader, at, starts, len(columns) + 1, "row pointers")
+    _check_range(reader, at, starts, len(columns) + 1, "row pointers")
     if starts[0] != 0 or starts[-1] != len(columns) or (starts[1:] < starts[:-1]).any():
         reader.fail(at, f"row pointers that rise from 0 to {len(columns)}", starts)
-    _within(reader, at, columns, shape[1], "column indices")
+    _check_range(reader, at, columns, shape[1], "column indices")
 
 
 def _read_index_type(reader: _Reader, what: str) -> tuple[str, Shape]:
@@ -350,7 +352,7 @@ def _read_index_type(reader: _Reader, what: str) -> tuple[str, Shape]:
     return stored, _read_shape(reader, 2, f"shape of the {what}") or ()
 
 
-def _within(reader: _Reader, at: int, indices: np.ndarray, end: int, what: str) -> None:
+def _check_range(reader: _Reader, at: int, indices: np.ndarray, end: int, what: str) -> None:
     if len(indices) and not 0 <= indices.min() <= indices.max() < end:
         reader.fail(at, f"{what} from 0 to {end - 1}", f"{indices.min()} to {indices.max()}")
 

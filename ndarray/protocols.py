@@ -16,7 +16,15 @@ from opreg.typing import Array, DTypeLike
 
 from . import dlpack
 
-__all__ = ["FUNCTION", "UFUNC", "Protocols"]
+__all__ = ["BINARY_METHODS", "FUNCTION", "UFUNC", "Protocols"]
+
+#: The ufuncs of Python's operators, with the methods for an operand on the left and on the right.
+BINARY_METHODS = {name: (f"__{left}__", f"__{right}__") for name, left, right in (
+    *((name, word, f"r{word}") for name, word in (
+        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"), ("remainder", "mod"),
+        ("power", "pow"), ("matmul", "matmul"), ("floor_divide", "floordiv"))),
+    ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
+    ("less", "lt", "gt"), ("less_equal", "le", "ge"))}
 
 #: Apply NumPy's ufuncs and functions to NDArrays.
 UFUNC, FUNCTION = Slot("arrays"), Slot("arrays")
@@ -60,7 +68,7 @@ class Protocols:
 
     def _warn_recorded(self, text: str) -> None:
         """Warn that values of a recorded array lose their gradient in a conversion that the program did not ask for."""
-        if self._entry is not None and MODE.now().recording:
+        if self._entry is not None and MODE.current().recording:
             warnings.warn(f"{text} if that is intended", stacklevel=3)
 
     def __jax_array__(self) -> Any:

@@ -99,7 +99,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         check_indices(stored, False)
         return CSRNDArray(stored, ctx)
     if isinstance(arg1, CSRNDArray):
-        return CSRNDArray(_stored_again(arg1, shape, dtype), ctx)
+        return CSRNDArray(_copy_stored(arg1, shape, dtype), ctx)
     if hasattr(arg1, "tocsr"):
         matrix = arg1.tocsr().sorted_indices()
         matrix.sum_duplicates()
@@ -119,7 +119,7 @@ def _nothing_of(stype: str, shape: Sequence[int], expected: tuple[int, ...] | No
     return empty_of(stype, _agreeing(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"), cpu())
 
 
-def _stored_again(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+def _copy_stored(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """A copy of the `Stored` of an array, in another dtype if one is given."""
     _agreeing(array.shape, shape)
     stored = array._stored
@@ -186,7 +186,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
         check_indices(stored, True)
         return RowSparseNDArray(stored, ctx)
     if isinstance(arg1, RowSparseNDArray):
-        return RowSparseNDArray(_stored_again(arg1, shape, dtype), ctx)
+        return RowSparseNDArray(_copy_stored(arg1, shape, dtype), ctx)
     if isinstance(arg1, CSRNDArray):
         raise ArgumentError("row_sparse_array: got a CSRNDArray, which tostype('row_sparse') converts")
     return RowSparseNDArray(_stored_of("row_sparse", arg1, shape, dtype, "row_sparse_array"), ctx)

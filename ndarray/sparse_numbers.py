@@ -49,7 +49,7 @@ def on_host(array: Array) -> np.ndarray:
     return context_of(array).backend.to_numpy(array)
 
 
-def _moved(array: Array, ctx: Context) -> Array:
+def _to_context(array: Array, ctx: Context) -> Array:
     """An array in the memory of a context."""
     return array if context_of(array).shares(ctx) else ctx.backend.asarray(array, device=ctx.device_id)
 
@@ -136,7 +136,7 @@ class Rows:
     def to(self, ctx: Context) -> Rows:
         """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
-            Rows(_moved(self.numbers, ctx), _moved(self.indices, ctx), self.shape)
+            Rows(_to_context(self.numbers, ctx), _to_context(self.indices, ctx), self.shape)
 
     def dense(self) -> Array:
         """The dense array."""
@@ -251,7 +251,8 @@ class Csr:
     def to(self, ctx: Context) -> Csr:
         """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
-            Csr(_moved(self.numbers, ctx), _moved(self.indices, ctx), _moved(self.indptr, ctx), self.shape)
+            Csr(_to_context(self.numbers, ctx), _to_context(self.indices, ctx), _to_context(self.indptr, ctx),
+                self.shape)
 
     @functools.cached_property
     def rows(self) -> Array:

@@ -68,7 +68,7 @@ def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list
     result = None if rule is None else ctx.run(rule, op, attrs, values)
     if result is None:
         return _by_dense(op, attrs, values, ctx)
-    if (recording := MODE.recording) and result._entry is None and _recorded(values):
+    if (recording := MODE.recording) and result._entry is None and _is_any_recorded(values):
         arrays = [raw(op, attrs, value, result._ctx, values) for value in values]
         tape.record(op, attrs, values, arrays, [result], None, recording)
     return types.SimpleNamespace(visible=1), [result]
@@ -84,7 +84,7 @@ def result_stype(op: Op, attrs: Attrs, inputs: Sequence[tuple[str, Spec]]) -> st
     return None if result is None else result.stype
 
 
-def _recorded(values: Sequence[Any]) -> bool:
+def _is_any_recorded(values: Sequence[Any]) -> bool:
     return any(getattr(value, "_entry", None) is not None for value in values)
 
 

@@ -176,7 +176,7 @@ class Leaf(TapeNode):
 
 
 @cached(64)
-def _unprepared(count: int) -> Signature:
+def _numbered_signature(count: int) -> Signature:
     """The signature of a `Taped` with ``count`` outputs."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
@@ -212,7 +212,7 @@ class Taped:
                  raw_gradient: Callable[..., Sequence[Array | None]] | None = None,
                  graph: Callable[[Any], tuple[Sequence[Node], Sequence[Entry]]] | None = None):
         self.name, self.differentiate, self.graph = name, differentiate, graph
-        self.signature, self.traits = _unprepared(count), _traits(grad_reads, optional_out_grads)
+        self.signature, self.traits = _numbered_signature(count), _traits(grad_reads, optional_out_grads)
         if raw_gradient is not None:
             self.rules = Rules(SAME_TYPE)
             self.rules.raw_grad = raw_gradient
@@ -303,14 +303,14 @@ def _look(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
     if not outs or deliberate(op, attrs):
         return
     ctx, where, registered = outs[0]._ctx, user_line(), isinstance(op, Op)
-    names = op.signature.inputs(attrs) if registered else _numbered("input", arrays)
-    output_names = op.signature.outputs(attrs) if registered else _numbered("output", outs)
+    names = op.signature.inputs(attrs) if registered else _number_names("input", arrays)
+    output_names = op.signature.outputs(attrs) if registered else _number_names("output", outs)
     finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
                 [*zip(output_names, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
                 finite.reference_of(op, attrs, MODE.training, None) if registered else None)
 
 
-def _numbered(what: str, values: Sequence[object]) -> list[str]:
+def _number_names(what: str, values: Sequence[object]) -> list[str]:
     return [f"{what} {i}" for i in range(len(values))] if len(values) > 1 else [what]
 
 
@@ -319,7 +319,7 @@ def wrapped(data: Array, ctx: Context) -> NDArray:
     return WRAP.function(data, ctx)
 
 
-def _filled(like: NDArray, number: int) -> NDArray:
+def _constant_like(like: NDArray, number: int) -> NDArray:
     data = like._data
     if data.__class__ is np.ndarray:
         data = host_memory.empty(data.shape, data.dtype)
@@ -330,7 +330,7 @@ def _filled(like: NDArray, number: int) -> NDArray:
 
 
 def _zeros_like(array: NDArray) -> NDArray:
-    return _filled(array, 0)
+    return _constant_like(array, 0)
 
 
 _FEW = 1024
@@ -341,7 +341,7 @@ def _ones(like: NDArray) -> Array:
     """Raw ones with the shape and dtype of an array. Small arrays are shared and read-only."""
     data = like._data
     if data.__class__ is not np.ndarray or data.size > _FEW:
-        return _filled(like, 1)._data
+        return _constant_like(like, 1)._data
     key = data.shape, data.dtype
     ones = _ONES[key]
     if ones is None:
@@ -369,7 +369,7 @@ def _seeds(heads: Sequence[NDArray], head_grads: Sequence[Any] | None, recorded:
                           "of asnumpy(), detach() and pause() are not recorded")
         head_grad = None if head_grads is None else head_grads[i]
         if head_grad is None:
-            value: Any = _filled(head, 1) if recorded else _ones(head)
+            value: Any = _constant_like(head, 1) if recorded else _ones(head)
         elif not hasattr(head_grad, "_data"):
             raise ArgumentError(f"head gradient {i}: expected an NDArray, got {type(head_grad).__name__}")
         elif not head_grad._ctx.shares(head._ctx):
@@ -446,13 +446,13 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[T
     """Run the backward pass. Gradients by entry: NDArrays if they are to be ``recorded``, or else raw arrays."""
     thread, CUT.lost = MODE.__dict__, ""
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
-    mode, choice = thread["now"](), (recorded and (checked or True), train_mode is not False)
+    mode, choice = thread["current"](), (recorded and (checked or True), train_mode is not False)
     token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
     try:
         if not recorded:
             step: Callable[..., Any] = _IN_MODE[train_mode]
             if ENTERED:
-                step = functools.partial(_entered, step)
+                step = functools.partial(_step_on_device, step)
             if any(node.grad is not None and node.grad._sparse for node in leaves):
                 step = functools.partial(_by_rows, step)
             if checked is not None:
@@ -523,7 +523,7 @@ def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any],
     return step(node, out_grads, needs) if grads is None else grads
 
 
-def _entered(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
+def _step_on_device(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any:
     """A step of the backward pass on the device of its node."""
     with node.ctx.entered():
         return step(node, *args)
@@ -538,8 +538,8 @@ def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, ou
     if deliberate(op, attrs):
         return grads
     registered = isinstance(op, Op)
-    names = op.signature.inputs(attrs) if registered else _numbered("input", node.inputs)
-    made = op.signature.outputs(attrs) if registered else _numbered("output", out_grads)
+    names = op.signature.inputs(attrs) if registered else _number_names("input", node.inputs)
+    made = op.signature.outputs(attrs) if registered else _number_names("output", out_grads)
     named_arrays = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
     finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, named_arrays,
                 [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
@@ -638,7 +638,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
     result = []
     for variable, key in zip(variables, entries):
         g = recorded.get(key)
-        g = _filled(variable, 0) if g is None else g
+        g = _constant_like(variable, 0) if g is None else g
         if id(g._data) in handed or not g.writable:  # no two results share memory
             entry, g = g._entry, wrap(g._ctx.run(g._data.copy), g._ctx)
             g._entry = entry
@@ -675,7 +675,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
     for variable, entry in zip(variables, entries):
         data = grads.get(entry)
         if data is None:
-            data = _filled(variable, 0)._data
+            data = _constant_like(variable, 0)._data
         elif data.__class__ is Rows:
             data = data.dense()
         elif id(data) in handed or (data.__class__ is np.ndarray and not data.flags.writeable):

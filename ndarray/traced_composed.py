@@ -15,7 +15,7 @@ from opreg.core.rules import entering
 from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
-from .traced_numpy import FUNCTIONS, _array, _dummy, _joined, _value
+from .traced_numpy import FUNCTIONS, _array, _common_dtype, _dummy, _value
 
 if TYPE_CHECKING:
     from .traced import BodyTracer, TracedArray
@@ -33,7 +33,7 @@ def _traced(body: BodyTracer, a: ArrayLike) -> Any:
 
 def _of_one_dtype(body: BodyTracer, name: str, *arrays: ArrayLike, **attrs: object) -> TracedArray:
     """Trace an operator on arrays of their common dtype."""
-    return body.value(body.single(name, *_joined(body, arrays), **attrs))
+    return body.value(body.single(name, *_common_dtype(body, arrays), **attrs))
 
 
 # ------------------------------------------------------------------------------------------------- order

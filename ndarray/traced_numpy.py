@@ -70,11 +70,11 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     (out,) = keywords.pop("out", (None,))
     operands = [_host(operand) for operand in inputs]
     if method == "reduce" and name in _REDUCTIONS:
-        return _stored(function(body, _REDUCTIONS[name], operands, {"axis": 0, **keywords}), out)
+        return _store(function(body, _REDUCTIONS[name], operands, {"axis": 0, **keywords}), out)
     if method == "accumulate" and name == "add":
-        return _stored(function(body, "cumsum", operands, {"axis": 0, **keywords}), out)
+        return _store(function(body, "cumsum", operands, {"axis": 0, **keywords}), out)
     if method == "__call__" and name in FUNCTIONS and not keywords:
-        return _stored(function(body, name, operands, {}), out)
+        return _store(function(body, name, operands, {}), out)
     if method != "__call__" or keywords:
         what = name if method == "__call__" else f"{name}.{method}"
         raise TraceError(f"np.{what}({', '.join(f'{key}=' for key in keywords)}) cannot be traced. {body.instead}")
@@ -82,7 +82,7 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     if len(operands) == 1 and name in UNARY:
         entry = body.single(UNARY[name], body.cast(body.entry(operands[0]), loop[0]))
     elif name in ("logical_not", "invert") and (name == "logical_not" or loop[0] == _BOOL):
-        entry = _inverted(body, body.entry(operands[0]))
+        entry = _logical_not(body, body.entry(operands[0]))
     elif name == "sign":
         entry = _sign(body, body.cast(body.entry(operands[0]), loop[0]))
     elif name == "positive":
@@ -95,7 +95,7 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
         names = [*ARITHMETIC, *UNARY, *FUNCTIONS]
         title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
         raise TraceError(f"{title} of {loop[0]} has no operator. {did_you_mean(name, names)} {body.instead}")
-    return _stored(body.value(body.cast(entry, loop[-1])), out)
+    return _store(body.value(body.cast(entry, loop[-1])), out)
 
 
 def _kind(operand: Any) -> type | np.dtype:
@@ -105,7 +105,7 @@ def _kind(operand: Any) -> type | np.dtype:
     return operand.dtype if hasattr(operand, "dtype") else np.asarray(operand).dtype
 
 
-def _stored(value: TracedArray, out: object) -> TracedArray:
+def _store(value: TracedArray, out: object) -> TracedArray:
     """The value, written to ``out`` if it is given."""
     if out is None:
         return value
@@ -148,7 +148,7 @@ def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
     return truth
 
 
-def _inverted(body: BodyTracer, entry: Entry) -> Entry:
+def _logical_not(body: BodyTracer, entry: Entry) -> Entry:
     source = body.truths.get(entry, entry)
     if is_floating(_dtype(body, source)):
         return _as_truth(body, body.single("logical_not", source))
@@ -158,7 +158,7 @@ def _inverted(body: BodyTracer, entry: Entry) -> Entry:
 def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
     entries = [body.entry(operand) for operand in operands]
     if name == "equal":
-        return _inverted(body, _truth(body, "logical_xor", operands))
+        return _logical_not(body, _truth(body, "logical_xor", operands))
     sources = [body.truths.get(entry, entry) for entry in entries]
     dtypes = {_dtype(body, entry) for entry in sources}
     word = _OF_TRUTH[name]
@@ -211,7 +211,7 @@ def item(array: TracedArray, key: object) -> TracedArray:
     body = array.body
     parts, inner = _parts(key)
     if inner:
-        return body.value(_gathered(array, parts))
+        return body.value(_gather(array, parts))
     spec = Spec(_dummy(array.spec)[parts].shape, array.dtype)
     if not _basic(parts):
         return body.value(body.single("_subscript", array.entry, key=parts))
@@ -259,7 +259,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
                              shape=array.shape))
 
 
-def _gathered(array: TracedArray, parts: Sequence[Any]) -> Entry:
+def _gather(array: TracedArray, parts: Sequence[Any]) -> Entry:
     body = array.body
     if any(_is_traced(part) and part.dtype == _BOOL for part in parts):
         raise TraceError("x[mask] has a shape that depends on elements, and a traced body has none. Use np.where")
@@ -309,7 +309,7 @@ def function(body: BodyTracer, function: Callable[..., Any] | str, args: Sequenc
         bound = inspect.signature(rule).bind(body, *args, **keywords)
     except TypeError as error:
         raise TraceError(f"np.{name}: {error}, while it is traced. {body.instead}") from None
-    return _stored(rule(*bound.args, **bound.kwargs), out)
+    return _store(rule(*bound.args, **bound.kwargs), out)
 
 
 def _value(body: BodyTracer, name: str, *arrays: object, **attrs: object) -> TracedArray:
@@ -411,7 +411,7 @@ def dot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> TracedArray:
     ranks = np.ndim(_host(a)) if not hasattr(a, "ndim") else a.ndim, b.ndim if hasattr(b, "ndim") else np.ndim(b)
     if 0 in ranks:
         return np.multiply(_host(a), _host(b))
-    return body.value(body.single("_np_dot", *_joined(body, (a, b))))
+    return body.value(body.single("_np_dot", *_common_dtype(body, (a, b))))
 
 
 @_rule
@@ -489,7 +489,7 @@ def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> Traced
     return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
 
 
-def _joined(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
+def _common_dtype(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
     entries = [body.entry(_host(array)) for array in arrays]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
     return [body.cast(entry, dtype) for entry in entries]
@@ -498,7 +498,7 @@ def _joined(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
 @_rule
 def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None = 0) -> TracedArray:
     """Arrays joined along an axis."""
-    entries = _joined(body, arrays)
+    entries = _common_dtype(body, arrays)
     if axis is None:
         entries, axis = [body.single("_np_reshape", entry, newshape=-1) for entry in entries], 0
     return body.value(body.single("Concat", *entries, dim=int(axis), num_args=len(entries)))
@@ -507,7 +507,7 @@ def concatenate(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int | None 
 @_rule
 def stack(body: BodyTracer, arrays: Sequence[ArrayLike], axis: int = 0) -> TracedArray:
     """Arrays joined along a new axis."""
-    entries = _joined(body, arrays)
+    entries = _common_dtype(body, arrays)
     return body.value(body.single("stack", *entries, axis=int(axis), num_args=len(entries)))
 
 

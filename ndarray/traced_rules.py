@@ -90,9 +90,9 @@ class Recipe:
                     taken.add(owner)
             elif single is not None and prepared.takes_out:
                 writers[place] = len(self._steps)
-            self._steps.append((single or prepared, _picked(places), single is None, last[len(self._steps)]))
+            self._steps.append((single or prepared, _picker(places), single is None, last[len(self._steps)]))
         none = len(arrays)  # the index that stands for None, one past all arrays
-        self._results = _picked([none if place is None else place for place in graph.results])
+        self._results = _picker([none if place is None else place for place in graph.results])
         self.target_results = [(i, writers[place]) for i, place in enumerate(graph.results)
                                if place in writers and graph.results.count(place) == 1]
 
@@ -143,7 +143,7 @@ def _reshape(prepared: CachedUse, array: Array, result: Array) -> Callable[..., 
     return lambda array, *others: array.reshape(shape)
 
 
-def _picked(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
+def _picker(places: Sequence[int]) -> Callable[[list[Any]], Sequence[Any]]:
     """A function that gets the elements at these indices of a list."""
     if len(places) > 1:
         return operator.itemgetter(*places)
@@ -193,7 +193,7 @@ def differentiate(prepared: CachedUse, out_grads: Sequence[Array | None], ins: S
         if places:
             call = functools.partial(recipe, targets=places)
     try:
-        return MODE.__dict__["now"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
+        return MODE.__dict__["current"]().run(call, [*out_grads, *ins, *outs, *prepared.constants])
     except RuntimeError as error:
         if not is_already_entered(error):
             raise
@@ -227,14 +227,14 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
     """The first gradients of a kind. The absence of a recipe is cached only if the rule cannot have one; after another
     error, such as one of memory, the next call tries again."""
     try:
-        recipes[key], results = _traced(prepared, out_grads, ins, outs, needs, is_train)
+        recipes[key], results = _trace_rule(prepared, out_grads, ins, outs, needs, is_train)
     except Exception:  # calling the rule raises a clearer error
         return None
     return results
 
 
-def _traced(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
-            needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
+def _trace_rule(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+                needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
     if not all(map(is_known, prepared.shapes)):
         return None, None

@@ -206,9 +206,11 @@ def __getattr__(name: str) -> Any:
     try:
         module, attribute = _DOORS[_aliases.spoken(name)]
     except KeyError:
+        from .core.other_names import PACKAGES
         from .errors import did_you_mean
 
-        raise AttributeError(f"opreg has no {name!r}. {did_you_mean(name, _DOORS)}") from None
+        advice = f": write {PACKAGES[name]}" if name in PACKAGES else f". {did_you_mean(name, _DOORS)}"
+        raise AttributeError(f"opreg has no {name!r}{advice}") from None
     value: Any = importlib.import_module(module)
     value = _aliases.tidy(value) if attribute is None else getattr(value, attribute)
     globals()[name] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import operator
 import os
 import sys
 import warnings
@@ -20,7 +21,7 @@ __all__ = [
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
-    "refuse_misspelt", "warn",
+    "refuse_misspelt", "warn", "whole_number",
 ]
 
 
@@ -455,8 +456,11 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, ma
             raise ArgumentError(f"{what}: there is no {name!r} in the graph. {did_you_mean(name, names)}")
     if unknown:
         listed = ", ".join([repr(name) for name in unknown[:6]])
-        text = f"there is no {listed} in the graph: it is ignored" if len(unknown) == 1 else \
-            f"the graph does not have {listed}{', …' if len(unknown) > 6 else ''}: {len(unknown)} names are ignored"
+        if len(unknown) == 1:
+            text = f"there is no {listed} in the graph: it is ignored. {did_you_mean(unknown[0], names)}"
+        else:
+            more = ", …" if len(unknown) > 6 else ""
+            text = f"the graph does not have {listed}{more}: {len(unknown)} names are ignored"
         warnings.warn(f"{what}: {text}", UserWarning, stacklevel=stacklevel + 1)
 
 
@@ -476,6 +480,29 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     """
     for word in keywords:
         raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")
+
+
+def whole_number(what: str, value: Any, least: int = 0) -> int:
+    """A setting that counts something, as an int.
+
+    Raises
+    ------
+    ArgumentError
+        The value is no integer, or less than ``least``.
+
+    Examples
+    --------
+    >>> whole_number("fit: num_epoch", "10", 1)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: fit: num_epoch='10': expected an int of at least 1
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        raise ArgumentError(f"{what}={value!r}: expected an int of at least {least}")
+    return number
 
 
 def __dir__() -> list[str]:

@@ -234,7 +234,7 @@ def _statistics(events: Events) -> _Table:
     """Sums of recorded events by category and name: times in milliseconds, memory in kilobytes, counters."""
     rows: dict[str, dict[str, list[float]]] = {}
     for span, own, around in events.nested():
-        category, name, seconds = _timed(span, own, around)
+        category, name, seconds = _category_and_seconds(span, own, around)
         rows.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
     table = {category: {name: _row(values, sum(values)) for name, values in names.items()}
              for category, names in rows.items()}
@@ -258,7 +258,7 @@ def _row(values: list[float], total: float) -> dict[str, float]:
             "Avg": sum(values) / len(values)}
 
 
-def _timed(span: Span, seconds: float, around: Sequence[Span]) -> tuple[str, str, float]:
+def _category_and_seconds(span: Span, seconds: float, around: Sequence[Span]) -> tuple[str, str, float]:
     """The category and name that MXNet has for a span, and the seconds that count for it."""
     length = span.end - span.start
     if span.category != "operator":

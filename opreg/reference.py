@@ -92,7 +92,7 @@ def _entry(level: int, name: str, signature: str, docstring: str | None) -> str:
     return f"{'#' * level} {name}\n\n`{name}{signature}`\n\n{markdown(docstring)}\n"
 
 
-def _described(names: dict[str, Any], elsewhere: set[type]) -> Iterator[str]:
+def _describe_names(names: dict[str, Any], elsewhere: set[type]) -> Iterator[str]:
     """Classes with their methods, and functions."""
     for name, value in names.items():
         if inspect.isclass(value):
@@ -118,10 +118,10 @@ def pages() -> dict[str, str]:
     texts, table = {}, []
     for names, module in modules.items():
         title = ", ".join(f"opreg.{name}" for name in names)
-        described = _described(public[names], classes)
+        described = _describe_names(public[names], classes)
         texts[names[0]] = "\n".join([f"# {title}\n\n{markdown(module.__doc__)}\n", *described])
         table.append(f"| [{title}]({names[0]}.md) | {(module.__doc__ or '').splitlines()[0]} |")
     texts["index"] = "\n".join(["# Reference\n", "Made from the docstrings. Operators, which are functions of `nd` and "
                                 "`sym`, have [a page of their own](../operators.md).\n", "| module | what it holds |",
-                                "|---|---|", *table, "\n# opreg\n", *_described(front, classes)])
+                                "|---|---|", *table, "\n# opreg\n", *_describe_names(front, classes)])
     return texts

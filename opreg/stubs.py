@@ -185,7 +185,7 @@ def _default(value: Any) -> str:
     return "..."
 
 
-def _written(parameters: Iterable[inspect.Parameter], kinds: Mapping[str, str]) -> Iterator[str]:
+def _parameters_text(parameters: Iterable[inspect.Parameter], kinds: Mapping[str, str]) -> Iterator[str]:
     """Parameters as text; ``kinds`` has the annotations by name, Any where there is none."""
     behind_star = False
     for parameter in parameters:
@@ -216,7 +216,7 @@ def _texts(op: Op, manner: str, parameters: list[inspect.Parameter], further: li
             kinds[parameter.name] += " | None"
     if op.signature.variadic or op.signature.per_instance:
         kinds[op.signature.many] = "Input | Sequence[Input]"
-    texts = list(_written(parameters, kinds))
+    texts = list(_parameters_text(parameters, kinds))
     if not any(text.startswith("*") for text in texts):
         texts.append("*")
     signature = op.signature
@@ -339,7 +339,7 @@ def _form(name: str, function: Callable, doc: str | None, indent: str, own: bool
     if own:
         parameters[0] = parameters[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
         kinds["self"] = ""
-    return _function(name, _written(parameters, kinds), kinds.get("return", "Any"), doc, indent)
+    return _function(name, _parameters_text(parameters, kinds), kinds.get("return", "Any"), doc, indent)
 
 
 def _primitive(name: str, primitive: type[Primitive]) -> str:
@@ -351,8 +351,8 @@ def _primitive(name: str, primitive: type[Primitive]) -> str:
               if parameter.name not in settings and parameter.kind is not parameter.VAR_KEYWORD]
     indent, sentence, result = " " * 4, _sentence(primitive.__doc__), kinds.get("return", "Any")
     return "".join([f"class {name}(Primitive):\n", f'{indent}"""{sentence}"""\n' if sentence else "",
-                    _function("__init__", ["self", *_written(settings.values(), kinds)], "None", None, indent),
-                    _function("__call__", ["self", *_written(inputs, kinds)], result, None, indent)])
+                    _function("__init__", ["self", *_parameters_text(settings.values(), kinds)], "None", None, indent),
+                    _function("__call__", ["self", *_parameters_text(inputs, kinds)], result, None, indent)])
 
 
 def _ops() -> str:

@@ -109,7 +109,7 @@ def _watch_arrays(events: Events, ranges: _Ranges) -> None:
 
 
 def _watch_graphs(events: Events, ranges: _Ranges) -> None:
-    _UNDO.append(instrument_all(functools.partial(_watch, events, ranges), functools.partial(_around, events)))
+    _UNDO.append(instrument_all(functools.partial(_watch, events, ranges), functools.partial(_note_segment, events)))
     for name in ("forward", "backward"):
         _replace(Executor, name, _timed_call(events, "executor", functools.partial(_half, name)))
     _replace(Cache, "call", _timed_call(events, "compiled", _function_name))
@@ -256,7 +256,7 @@ def _watch(events: Events, ranges: _Ranges, number: int, step: Step) -> Watch | 
     return noted
 
 
-def _around(events: Events, steps: Sequence[Step], run: Function) -> None:
+def _note_segment(events: Events, steps: Sequence[Step], run: Function) -> None:
     """Note a run of a segment."""
     start = _clock()
     try:

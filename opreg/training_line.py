@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any, Protocol, Self, TypeAlias
 
-from .core.progress import Line, duration, is_enabled, is_terminal, progress_text
+from .core.progress import Line, duration, is_enabled, is_rewritable, progress_text
 
 __all__ = ["TrainingLine", "batches_in"]
 
@@ -22,29 +22,17 @@ class _Metric(Protocol):
     def get_global_name_value(self) -> Values: ...
 
 
-class _Batch(Protocol):
-    """A finished batch: the index of its epoch, its own index, and the metric of the epoch so far."""
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def nbatch(self) -> int: ...
-
-    @property
-    def eval_metric(self) -> _Metric | None: ...
-
-
 class TrainingLine:
-    """The progress line of ``fit`` on a terminal, as a ``with`` statement; it shows nothing if it is turned off.
+    """The progress line of ``fit``, as a ``with`` statement; it shows nothing if it is turned off.
 
-    The end of an epoch is reported by log messages if these go to the terminal, otherwise by the line, which remains. A
-    callback with the attribute ``shows_progress``, as ``ProgressBar`` has, replaces the line.
+    The end of an epoch is reported by log messages if these go to the terminal or the notebook, otherwise by the line,
+    which remains. A callback with the attribute ``shows_progress``, as ``ProgressBar`` has, replaces the line.
 
     Parameters
     ----------
     wish : bool, optional
-        Whether it is shown; by default the environment variable decides, otherwise whether there is a terminal.
+        Whether it is shown; by default the environment variable decides, otherwise whether the error stream is a
+        terminal or a notebook.
     data : DataIter
         The batches.
     epochs : int
@@ -78,35 +66,40 @@ class TrainingLine:
             return self._callbacks
         self._done = 0
         self._line.begin()
-        return [self._trained, *self._callbacks]  # before other callbacks reset the metric
+        # The line is first: other callbacks may reset the metric.
+        return [lambda param: self.trained(param.epoch, param.nbatch, param.eval_metric), *self._callbacks]
 
     def values(self, metric: _Metric | None) -> Values:
         """The values of a metric that the line shows."""
         return [] if self._line is None or metric is None else metric.get_global_name_value()
 
-    def _trained(self, param: _Batch) -> None:
+    def trained(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
+        """Show a batch that was trained on: the number of its epoch, its own, and the metric of the epoch so far."""
         if not self._done:
-            self._first = param.nbatch  # Module counts from 0, FeedForward from 1
-        self._done = param.nbatch - self._first + 1
+            self._first = nbatch  # Module counts from 0, FeedForward from 1
+        self._done = nbatch - self._first + 1
         if self._line is not None and self._line.due():
             seconds = self._line.seconds
             rate = self._done * _size(self._data) / seconds if seconds > 0 else 0
             rates = [f"{rate:.0f} samples/s" if rate >= 10 else f"{rate:.2g} samples/s"] if rate else []
-            text = progress_text(self._done, self._total, *rates, *_values_text(self.values(param.eval_metric)),
+            text = progress_text(self._done, self._total, *rates, *_values_text(self.values(metric)),
                                  seconds=seconds)
-            self._line.show(f"{self._title(param.epoch)} {text}")
+            self._line.show(f"{self._title(epoch)} {text}")
 
     def _title(self, epoch: int) -> str:
         return f"Epoch[{epoch}] of {self._epochs}"
 
     def validating(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
         """Callbacks for the batches of a validation."""
-        return callbacks if self._line is None else [self._validated, *callbacks]
+        if self._line is None:
+            return callbacks
+        return [lambda param: self.validated(param.epoch, param.nbatch, param.eval_metric), *callbacks]
 
-    def _validated(self, param: _Batch) -> None:
+    def validated(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
+        """Show a batch of a validation, as in ``trained``."""
         if self._line is not None and self._line.due():
-            parts = ["validation", str(param.nbatch + 1), *_values_text(self.values(param.eval_metric))]
-            self._line.show(f"{self._title(param.epoch)} {'  '.join(parts)}")
+            parts = ["validation", str(nbatch + 1), *_values_text(self.values(metric))]
+            self._line.show(f"{self._title(epoch)} {'  '.join(parts)}")
 
     def clear(self) -> None:
         """Hide the line until the next update."""
@@ -118,7 +111,7 @@ class TrainingLine:
         if self._line is None:
             return
         self._total = self._done or self._total
-        if _logged(self._logger):
+        if _is_logged(self._logger):
             self._line.clear()
         else:
             parts = [f"{self._done} batches in {duration(self._line.seconds)}", *_values_text(values),
@@ -149,13 +142,13 @@ def batches_in(data: Any) -> int | None:
     return -(-samples // size) if getattr(data, "last_batch_handle", "pad") == "pad" else samples // size
 
 
-def _logged(logger: Any) -> bool:
-    """Whether messages of a logger appear on a terminal."""
+def _is_logged(logger: Any) -> bool:
+    """Whether messages of a logger appear on a terminal or in a notebook."""
     each: Any = logging.root if logger is logging else logger
     if not getattr(each, "isEnabledFor", lambda level: False)(logging.INFO):
         return False
     while each is not None:
-        if any(handler.level <= logging.INFO and is_terminal(getattr(handler, "stream", None))
+        if any(handler.level <= logging.INFO and is_rewritable(getattr(handler, "stream", None))
                for handler in each.handlers):
             return True
         each = each.parent if each.propagate else None

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def _created(operator: str, shape: ShapeLike | None = None, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
+def _create(operator: str, shape: ShapeLike | None = None, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     if shape is not None:
         keywords["shape"] = (shape,) if isinstance(shape, int) else tuple(shape)
     return surface(operator)(dtype="float32" if dtype is None else dtype, **keywords)
@@ -38,36 +38,36 @@ def zeros(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     >>> zeros((2,)).eval()[0].asnumpy()
     array([0., 0.], dtype=float32)
     """
-    return _created("_zeros", shape, dtype, **keywords)
+    return _create("_zeros", shape, dtype, **keywords)
 
 
 def ones(shape: ShapeLike, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """An array of ones; float32 by default."""
-    return _created("_ones", shape, dtype, **keywords)
+    return _create("_ones", shape, dtype, **keywords)
 
 
 def full(shape: ShapeLike, val: float, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """An array of a shape whose elements are all ``val``; float32 by default."""
-    return _created("_full", shape, dtype, value=val, **keywords)
+    return _create("_full", shape, dtype, value=val, **keywords)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: int = 1, infer_range: bool = False,
            name: str | None = None, dtype: DTypeLike = None) -> Symbol:
     """Values from ``start`` to below ``stop`` in steps of ``step``, each ``repeat`` times. With one argument, start is
     0."""
-    return _created("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
+    return _create("_arange", None, dtype, start=start, stop=stop, step=step, repeat=repeat, infer_range=infer_range,
                  name=name)
 
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, name: str | None = None,
              dtype: DTypeLike = None) -> Symbol:
     """``num`` evenly spaced values from ``start`` to ``stop``."""
-    return _created("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
+    return _create("_linspace", None, dtype, start=start, stop=stop, num=num, endpoint=endpoint, name=name)
 
 
 def eye(N: int, M: int = 0, k: int = 0, dtype: DTypeLike = None, **keywords: Any) -> Symbol:
     """A matrix with ones on the k-th diagonal and zeros elsewhere."""
-    return _created("_eye", None, dtype, N=N, M=M, k=k, **keywords)
+    return _create("_eye", None, dtype, N=N, M=M, k=k, **keywords)
 
 
 if TYPE_CHECKING:  # stubs, made from the operators

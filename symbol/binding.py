@@ -82,8 +82,8 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
     raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
 
 
-def _listed(what: str, arrays: Values | Gradients | None, nodes: Sequence[Node], partial: bool
-            ) -> list[NDArray | np.ndarray | None]:
+def _order_arrays(what: str, arrays: Values | Gradients | None, nodes: Sequence[Node], partial: bool
+                  ) -> list[NDArray | np.ndarray | None]:
     """Arrays in the order of variables, from a list or a dict by name; None for a name that a partial dict leaves
     out."""
     names = [node.name for node in nodes]
@@ -147,7 +147,8 @@ def _variable_place(node: Node, ctx: Context, groups: Mapping[str, Context]) -> 
     return groups.get(node.tags.get(_GROUP, ""), None if groups else ctx)
 
 
-def _grouped(symbol: Symbol, ctx: Context, groups: dict[str, Context], contexts: Mapping[Node, Context]) -> Symbol:
+def _assign_groups(symbol: Symbol, ctx: Context, groups: dict[str, Context],
+                   contexts: Mapping[Node, Context]) -> Symbol:
     """The symbol with every operator in a group. An operator without one joins the device of its first input."""
     graph = symbol._graph()
     if not groups:
@@ -190,9 +191,9 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
-              for name, value, node in zip(names, _listed("args", args, arguments, False), arguments)]
+              for name, value, node in zip(names, _order_arrays("args", args, arguments, False), arguments)]
     grads: list[NDArray | None] = []
-    for name, grad, value in zip(names, _listed("args_grad", args_grad, arguments, True), arrays):
+    for name, grad, value in zip(names, _order_arrays("args_grad", args_grad, arguments, True), arrays):
         if grad is not None and not isinstance(grad, NDArray):
             raise ArgumentError(f"args_grad: {name} must be an NDArray, got {type(grad).__name__}")
         if grad is not None and grad.shape != value.shape:
@@ -205,7 +206,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
         grads.append(grad)
     reqs = [req if grad is not None else "null" for req, grad in zip(_request(grad_req, names), grads)]
     aux = [_array("aux_states", name, value, _variable_place(node, ctx, groups)) for name, value, node in
-           zip(aux_names, _listed("aux_states", aux_states, auxiliary, False), auxiliary)]
+           zip(aux_names, _order_arrays("aux_states", aux_states, auxiliary, False), auxiliary)]
     return make(symbol, ctx, arrays, grads, reqs, aux, groups, check_kernels, recompute, head_grads=head_grads,
                 numbers=check_numbers, reduction=reduction, tf32=tf32)
 
@@ -227,15 +228,15 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     names = [node.name for node in arguments]
     _check_names("simple_bind", arguments + auxiliary)
     shapes = _shapes(keywords, names + [node.name for node in auxiliary])
-    with _noted(shapes):
+    with _note_shapes(shapes):
         _, stated_shapes = known_shapes(graph, symbol, "simple_bind", (), shapes)
         _, stated_dtypes = known_dtypes(graph, symbol, "infer_type", (), dict(type_dict or {}))
         known = inference.infer_specs(graph, stated_shapes, stated_dtypes)
     spec_of = {node: known[node][0] for node in arguments + auxiliary}
     unknown = [node for node, spec in spec_of.items() if not is_known(spec.shape)]
     if unknown:
-        raise _undecided(symbol, unknown, shapes)
-    with _noted(shapes):
+        raise _unknown_shapes(symbol, unknown, shapes)
+    with _note_shapes(shapes):
         specs = None if any(map(depends_on_data, graph.nodes)) else inference.complete(known)
     stored = {node.name: _STYPES.get(stype, stype) for node in arguments
               if (stype := node.tags.get("__storage_type__")) is not None} | dict(stype_dict or {})
@@ -283,6 +284,10 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
     """The shapes of variables among the keywords. Others only warn, since MXNet ignores them and programs pass some."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
+    for name, value in keywords.items():
+        if name in names and name not in shapes and value is not None:
+            raise ArgumentError(f"simple_bind: {name}: expected a shape, a tuple as in {name}=(32, 10), got "
+                                f"{value if isinstance(value, int) else type(value).__name__}")
     if others:
         warnings.warn(f"simple_bind: {others} ignored: keywords are shapes of arguments, as tuples",
                       UserWarning, stacklevel=5)
@@ -291,7 +296,7 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
 
 
 @contextmanager
-def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
+def _note_shapes(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
     """Add to errors of this block the shapes that ``simple_bind`` was called with."""
     try:
         yield
@@ -300,7 +305,7 @@ def _noted(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
         raise
 
 
-def _undecided(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Sequence[int]]) -> OpError:
+def _unknown_shapes(symbol: Symbol, unknown: Sequence[Node], shapes: Mapping[str, Sequence[int]]) -> OpError:
     """An error that asks for the shapes of unknown variables. Variables that operators made for their inputs, such as
     weights, are named only if there are no others."""
     operator_variables = {source for node in symbol._graph().nodes if node.op is not None
@@ -418,7 +423,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
         raise ArgumentError(f"check_kernels={check!r}: expected True, False or 'report'")
     arguments, auxiliary = symbol._graph().variables()
     variables, values = arguments + auxiliary, args + aux
-    symbol = _grouped(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
+    symbol = _assign_groups(symbol, ctx, groups, {node: value.context for node, value in zip(variables, values)})
     graph = symbol._graph()
     recompute, numbers, tf32 = recompute_setting(recompute), finite.check_setting(numbers), rounding.tf32(tf32)
     again = functools.partial(make, ctx=ctx, groups=groups, check=check, recompute=recompute, numbers=numbers,

@@ -42,7 +42,7 @@ PASSES_OF_BACKENDS = Slot("backends")
 def layout(program: Program) -> Program:
     """Run the passes of back ends, after devices are assigned and before element-wise operators are fused."""
     for change in PASSES_OF_BACKENDS.function():
-        program = _changed(program, change)
+        program = _apply_change(program, change)
     return program
 
 
@@ -64,7 +64,7 @@ def compile_program(program: Program) -> Plan:
         for change in PASSES:
             if program.watched and change in _MERGING:
                 continue
-            program = _changed(program, change)
+            program = _apply_change(program, change)
         return _lay_out(program)
 
 
@@ -72,11 +72,11 @@ def simplified(program: Program) -> Program:
     """A forward program without identities, and with equal expressions merged: its nodes are still operators of the
     graph, which later passes fuse and place."""
     for change in (simplify, cse):
-        program = _changed(program, change)
+        program = _apply_change(program, change)
     return program
 
 
-def _changed(program: Program, change: Callable[[Program], Program]) -> Program:
+def _apply_change(program: Program, change: Callable[[Program], Program]) -> Program:
     program = change(program)
     if CHECK:
         verify(program.graph)
@@ -158,12 +158,13 @@ def _lay_out(program: Program) -> Plan:
     variables = {(node, 0): program.arrays[node] for node in program.nodes if node.op is None}
     memory = plan_memory(program.nodes, program.specs, program.contexts, variables, results.targets, results.kept)
     plan = Plan(program, split, memory, variables, results.adds)
-    plan.close(_brought(plan, results.after_forward), _brought(plan, results.after_backward) + _unreached(program),
+    plan.close(_copy_steps(plan, results.after_forward),
+               _copy_steps(plan, results.after_backward) + _zero_steps(program),
                Segment if program.watched else segments(plan.contexts.values()))
     return plan
 
 
-def _unreached(program: Program) -> list[Step]:
+def _zero_steps(program: Program) -> list[Step]:
     """Steps that write zeros as gradients of the arguments that no output depends on."""
     reached = set(program.wanted)
     return [Step(None, "zeros", [], f"{node.name}: no gradient reaches it",
@@ -191,7 +192,7 @@ def _split(nodes: list[Node], heads: Sequence[Entry], outputs: int) -> int:
     return split
 
 
-def _brought(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
+def _copy_steps(plan: Plan, results: Sequence[tuple[Entry, Array, str]]) -> list[Step]:
     """Steps that copy entries to the arrays that callers read.
 
     One copy may overwrite an array that a later one reads, as when two variables are swapped. The array is saved first.

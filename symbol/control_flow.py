@@ -58,8 +58,8 @@ class Operands:
         return self._places[key]
 
 
-def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable,
-              doc: str) -> Op:
+def _declare_loop(name: str, fields: Mapping[str, Any], kernel: Callable, backward_kernel: Callable,
+                  doc: str) -> Op:
     """Register the operator of a loop or branch, with its gradient.
 
     Its attributes hold graphs, and ``num_args`` is the number of its inputs. Hidden outputs behind the visible ones
@@ -86,7 +86,7 @@ def _declared(name: str, fields: Mapping[str, Any], kernel: Callable, backward_k
     op.grad(AttrsRule(gradients))
     op.chance(AttrsRule(lambda attrs: any(node.op is not None and effects.draws(node.op, node.attrs)
                                           for body in attrs["subgraphs"] for node in body._graph().nodes)))
-    op.moves(AttrsRule(_moved))
+    op.moves(AttrsRule(_moving_inputs))
     op.rules.unrolled = UNROLLED[name]
     backward = _backward(op, backward_kernel)
     return op
@@ -134,7 +134,7 @@ def _locations(attrs: Mapping[str, Any]) -> list[Sequence[int]]:
     return [attrs[f"{name}_input_locs"] for name in bodies]
 
 
-def _moved(attrs: Mapping[str, Any]) -> list[int]:
+def _moving_inputs(attrs: Mapping[str, Any]) -> list[int]:
     """The inputs that are auxiliary states of operators in the bodies. All rounds share them."""
     changing = {*_saved_inputs(attrs), *range(len(attrs.get("in_data_locs", ())))}
     indices: set[int] = set()
@@ -153,7 +153,7 @@ def _moved(attrs: Mapping[str, Any]) -> list[int]:
 _NUMBER = Spec((1,), np.dtype(np.int64))
 
 
-def _stacked(part: Spec, length: Any) -> Spec:
+def _stacked_spec(part: Spec, length: Any) -> Spec:
     """The spec of slices that are stacked."""
     return part if part.shape is None else Spec((length, *part.shape), part.dtype)
 
@@ -181,13 +181,13 @@ def _foreach_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[S
     length = next((spec.shape[0] for spec in ins[:len(data)] if spec.shape is not None), ANY)
     found = []
     for i, (place, spec) in enumerate(zip(places, ins)):
-        whole = inputs[place] if i >= len(data) else _stacked(inputs[place], length)
+        whole = inputs[place] if i >= len(data) else _stacked_spec(inputs[place], length)
         if i < len(data) and spec.shape is not None and len(spec.shape) < 2:  # a slice does not tell this shape
             whole = Spec(spec.shape, whole.dtype)
         found.append(whole)
     count = attrs["num_out_data"]
-    saved = [_stacked(spec, length) for spec in found[len(data):len(data) + len(states)]]
-    return found, [*[_stacked(result, length) for result in results[:count]], *results[count:], *saved, _NUMBER]
+    saved = [_stacked_spec(spec, length) for spec in found[len(data):len(data) + len(states)]]
+    return found, [*[_stacked_spec(result, length) for result in results[:count]], *results[count:], *saved, _NUMBER]
 
 
 def _while_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
@@ -196,8 +196,8 @@ def _while_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spe
     for place, spec in zip(places, inputs):
         found[place] = spec
     count = attrs["num_out_data"]
-    saved = [_stacked(found[places[place]], most) for place in attrs["func_var_locs"]]
-    return found, [*[_stacked(result, most) for result in results[:count]], *results[count:], *saved, _NUMBER]
+    saved = [_stacked_spec(found[places[place]], most) for place in attrs["func_var_locs"]]
+    return found, [*[_stacked_spec(result, most) for result in results[:count]], *results[count:], *saved, _NUMBER]
 
 
 def _cond_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
@@ -528,14 +528,14 @@ def _backward_cond(call: Call) -> Callable:
     return run
 
 
-FOREACH = _declared("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
-                                 "remain_locs": Locations}, _loop, _backward_loop,
-                    "Apply a body to each slice of the data along the first axis, passing states on.")
-WHILE_LOOP = _declared("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
-                                       "func_input_locs": Locations, "func_var_locs": Locations},
-                       _loop, _backward_loop,
-                       "Apply a function while a condition holds, at most ``max_iterations`` times; "
-                       "outputs are stacked.")
-COND = _declared("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
-                           "else_input_locs": Locations}, _cond, _backward_cond,
-                 "Compute one of two branches, chosen by a condition.")
+FOREACH = _declare_loop("_foreach", {"num_out_data": int, "in_state_locs": Locations, "in_data_locs": Locations,
+                                     "remain_locs": Locations}, _loop, _backward_loop,
+                        "Apply a body to each slice of the data along the first axis, passing states on.")
+WHILE_LOOP = _declare_loop("_while_loop", {"num_out_data": int, "max_iterations": int, "cond_input_locs": Locations,
+                                           "func_input_locs": Locations, "func_var_locs": Locations},
+                           _loop, _backward_loop,
+                           "Apply a function while a condition holds, at most ``max_iterations`` times; "
+                           "outputs are stacked.")
+COND = _declare_loop("_cond", {"cond_input_locs": Locations, "then_input_locs": Locations,
+                               "else_input_locs": Locations}, _cond, _backward_cond,
+                     "Compute one of two branches, chosen by a condition.")

@@ -169,13 +169,13 @@ def infer_shapes(graph: Graph, shapes: Mapping[Node, Shape | None]) -> Known[Sha
         A shape is None if its rank is unknown; an unknown dimension is ``ANY``.
     """
     if _is_joint(graph):
-        specs = _together(graph, shapes, {}, {}, {}, False)
+        specs = _infer_jointly(graph, shapes, {}, {}, {}, False)
         return {node: [spec.shape for spec in known] for node, known in specs.items()}
-    return _shapes_alone(graph, shapes, {})
+    return _infer_shapes_only(graph, shapes, {})
 
 
-def _shapes_alone(graph: Graph, shapes: Mapping[Node, Shape | None], before: Mapping[Node, list[Shape | None]]
-                  ) -> Known[Shape | None]:
+def _infer_shapes_only(graph: Graph, shapes: Mapping[Node, Shape | None], before: Mapping[Node, list[Shape | None]]
+                       ) -> Known[Shape | None]:
     """``infer_shapes`` for a graph in which no shape depends on a dtype."""
     shape_of: Known[Shape | None] = {node: [_variable_shape(node, shapes.get(node))]
                                      for node in graph.nodes if node.op is None} | dict(before)
@@ -236,8 +236,8 @@ def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mappi
     new = Graph(graph.heads, [node for node in graph.nodes if node not in before]) if before else graph
     outside = {node: [spec.dtype for spec in specs] for node, specs in before.items()}
     if _is_joint(new):
-        return _together(new, shapes, dtypes, before, outside, decide)
-    shape_of = _shapes_alone(new, shapes, {node: [spec.shape for spec in specs] for node, specs in before.items()})
+        return _infer_jointly(new, shapes, dtypes, before, outside, decide)
+    shape_of = _infer_shapes_only(new, shapes, {node: [spec.shape for spec in specs] for node, specs in before.items()})
     dtype_of = (decide_dtypes if decide else infer_dtypes)(new, dtypes, outside)
     shared: dict[tuple[int, int], list[Spec]] = {}
     spec_of = dict(before)
@@ -250,9 +250,9 @@ def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mappi
     return spec_of
 
 
-def _together(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
-              before: Mapping[Node, list[Spec]], outside: Mapping[Node, list[np.dtype | None]], decide: bool
-              ) -> Known[Spec]:
+def _infer_jointly(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mapping[Node, np.dtype | None],
+                   before: Mapping[Node, list[Spec]], outside: Mapping[Node, list[np.dtype | None]], decide: bool
+                   ) -> Known[Spec]:
     """``infer_specs`` for a graph in which shapes and dtypes of a node depend on each other. Such a node finds other
     dtypes when that of a variable is decided, so these are decided one after the other."""
     variables = [node for node in graph.nodes if node.op is None]
@@ -285,7 +285,7 @@ def infer_body(graph: Graph, variables: Sequence[Node], known_specs: Sequence[Sp
     dtypes = {node: spec.dtype for node, spec in zip(variables, known_specs)}
     if not _is_joint(graph):
         if all(dtype is None for dtype in dtypes.values()):
-            return {node: list(map(Spec, known)) for node, known in _shapes_alone(graph, shapes, {}).items()}
+            return {node: list(map(Spec, known)) for node, known in _infer_shapes_only(graph, shapes, {}).items()}
         if all(shape is None for shape in shapes.values()):
             return {node: [Spec(None, dtype) for dtype in known] for node, known in infer_dtypes(graph, dtypes).items()}
     return infer_specs(graph, shapes, dtypes, decide=False)
@@ -340,7 +340,7 @@ def complete(specs_of: Mapping[Node, list[Spec]]) -> dict[Node, list[Spec]]:
     """
     unknown = [node for node, specs in specs_of.items() if not all(is_known(spec.shape) for spec in specs)]
     if unknown:
-        raise _unknown(unknown)
+        raise _cannot_infer(unknown)
     return {node: specs if all(spec.dtype is not None for spec in specs) else
             [Spec(spec.shape, spec.dtype or _DEFAULT) for spec in specs] for node, specs in specs_of.items()}
 
@@ -387,7 +387,7 @@ def decide_dtypes(graph: Graph, dtypes: Mapping[Node, np.dtype | None],
     return infer_dtypes(graph, {node: dtype or _DEFAULT for node, dtype in variables.items()}, before)
 
 
-def _unknown(nodes: Sequence[Node]) -> InferenceError:
+def _cannot_infer(nodes: Sequence[Node]) -> InferenceError:
     variables = [node.name for node in nodes if node.op is None]
     names = ", ".join(variables or [node.name for node in nodes][:10])
     return InferenceError(f"cannot infer the shapes of {names}. Give the shapes of more arguments"

@@ -21,6 +21,7 @@ from opreg.core.mode import MODE
 from opreg.core.placeholder import placeholder, warn_of
 from opreg.core.rules import Attrs
 from opreg.errors import AttrError, FileFormatError
+from opreg.ndarray.params_file import FILE_MAGIC
 
 from .json_loader import VERSION, Json, Loader, stored_order
 from .program import uncollected
@@ -114,7 +115,7 @@ def bodies(node: Node) -> Sequence[Graph]:
     return [symbol._graph() for symbol in node.attrs.get("subgraphs", ())] if node.op is not None else ()
 
 
-def _fused(node: Node) -> bool:
+def _holds_fused_graph(node: Node) -> bool:
     """Whether a node holds a graph of fused operators, which MXNet writes without versions."""
     return node.op is not None and "subgraphs" in node.op.signature.schema and node.op.rules.unrolled is None
 
@@ -145,7 +146,7 @@ def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
         written["inputs"] = inputs if order is None else [inputs[place] for place in order]
         inner = bodies(node)
         if inner:
-            written["subgraphs"] = [_as_dict(graph, not _fused(node)) for graph in inner]
+            written["subgraphs"] = [_as_dict(graph, not _holds_fused_graph(node)) for graph in inner]
         nodes.append(written)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
@@ -155,7 +156,7 @@ def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
 _ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A text in quotes, with MXNet's escapes; other control characters are unchanged."""
     quoted = encode_basestring(text)
     return f'"{text.translate(_ESCAPES)}"' if "\\" in quoted else quoted
@@ -165,13 +166,13 @@ def _text(value: Json, margin: str = "") -> str:
     """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space behind the comma at a
     line's end."""
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, int):
         return str(value)
     inner = margin + "  "
     if isinstance(value, dict):
         first, last, tall = "{", "}", len(value) > 1
-        parts = [f"{_quoted(key)}: {_quoted(part) if part.__class__ is str else _text(part, inner)}"
+        parts = [f"{_quote(key)}: {_quote(part) if part.__class__ is str else _text(part, inner)}"
                  for key, part in value.items()]
     else:
         assert isinstance(value, Sequence)
@@ -315,6 +316,8 @@ def load(fname: str | os.PathLike) -> Symbol:
     name = os.fsdecode(fname)
     with reading(name) as file:
         content = file.read()
+    if content.startswith((FILE_MAGIC.to_bytes(8, "little"), b"PK\x03\x04")):
+        raise FileFormatError(f"{name}: expected the JSON of a graph, found a file of arrays: nd.load reads it")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

@@ -169,8 +169,8 @@ class Loader:
             self.fail("attrs", f'mxnet_version: expected ["int", number], got {_short(parts)}')
         version = self.number("attrs", "mxnet_version", parts[1])
         if version > VERSION:
-            warn(f"{self.name} was written by version {_dotted(version)}, newer than {_dotted(VERSION)}, the newest "
-                 f"known layout: the meaning of entries may have changed")
+            warn(f"{self.name} was written by version {_version_as_text(version)}, newer than "
+                 f"{_version_as_text(VERSION)}, the newest known layout: the meaning of entries may have changed")
         return version
 
     def stored(self, i: int, total: int, read: Json, inside: str) -> _Stored:
@@ -370,5 +370,5 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _dotted(version: int) -> str:
+def _version_as_text(version: int) -> str:
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"

@@ -25,21 +25,21 @@ class _Current(threading.local):
 
     @property
     def value(self) -> Any:
-        entered = getattr(MODE.now(), self._chosen)
+        entered = getattr(MODE.current(), self._chosen)
         return entered[-1] if entered else self._first
 
     @value.setter
     def value(self, value: Any) -> None:
-        mode = MODE.now()
+        mode = MODE.current()
         MODE.set(mode.but(**{self._chosen: (*getattr(mode, self._chosen)[:-1], value)}))
 
     def enter(self, value: Any) -> None:
         """Enter a scope."""
-        MODE.set(MODE.now().pushed(self._chosen, value))
+        MODE.set(MODE.current().pushed(self._chosen, value))
 
     def leave(self) -> None:
         """Leave the innermost scope."""
-        MODE.set(MODE.now().popped(self._chosen))
+        MODE.set(MODE.current().popped(self._chosen))
 
 
 class _Scope(type):

@@ -173,7 +173,7 @@ class Segment:
 
         All is computed before anything is assigned: a segment that is no longer ``fresh`` is complete.
         """
-        functions = [_now(function) for step in self.steps for function in step.run]
+        functions = [_current_function(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
         tiered = [function for function in functions if isinstance(function, TieredStep)]
         plain = all(map(is_plain, functions))
@@ -350,7 +350,7 @@ def _in_mode(is_train: bool, function: Function) -> Function:
     return FirstRun(lambda: [_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
 
 
-def _now(function: Function) -> Function:
+def _current_function(function: Function) -> Function:
     """The function, or the compiled one that has replaced it."""
     return function.made or function if isinstance(function, TieredStep) else function
 

@@ -132,9 +132,9 @@ def _rounding(segment: Segment) -> None:
 def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> None:
     """Call a function in the mode of steps: autograd off, the context current, numeric warnings off."""
     if ENTERED:
-        function = functools.partial(_entered, function, ctx)
+        function = functools.partial(_step_on_device, function, ctx)
     thread = MODE.__dict__
-    token = thread["set"](thread["now"]().computing(is_train, ctx))
+    token = thread["set"](thread["current"]().computing(is_train, ctx))
     try:
         with np.errstate(all="ignore"):
             function()
@@ -142,6 +142,6 @@ def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> Non
         thread["reset"](token)
 
 
-def _entered(function: Callable[[], object], ctx: Context) -> None:
+def _step_on_device(function: Callable[[], object], ctx: Context) -> None:
     with ctx.entered():
         function()

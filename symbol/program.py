@@ -191,7 +191,7 @@ class Program:
                      f"traced off, so that the function runs each time")
             elif check is not None:
                 checks.append(check)
-        return functools.partial(_changed, checks) if len(checks) > 1 else checks[0] if checks else None
+        return functools.partial(_first_change, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property
     def graph(self) -> Graph:
@@ -271,7 +271,7 @@ def uncollected(function: Callable[P, R]) -> Callable[P, R]:
     return undisturbed
 
 
-def _changed(checks: Iterable[Check]) -> str | None:
+def _first_change(checks: Iterable[Check]) -> str | None:
     """The first text that one of several checks returns; None if all return None."""
     for check in checks:
         label = check()

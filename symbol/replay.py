@@ -143,7 +143,7 @@ class RecordedSegment(Segment):
             if reason is not None:
                 notes[step] = f"island: {reason}"
         stretches = [stretch for alone, row in itertools.groupby(steps, notes.__contains__)
-                     for stretch in ([[step] for step in row] if alone else _recorded(recorder, list(row), notes))]
+                     for stretch in ([[step] for step in row] if alone else _record_runs(recorder, list(row), notes))]
         pieces: list[tuple[Function, Step]] = []
         for number, graph in enumerate(stretch for stretch in stretches if isinstance(stretch, _RecordedSteps)):
             notes.update((step, f"graph {number}") for step in graph.steps)
@@ -235,7 +235,7 @@ class _RecordedSteps:
         self.function, self.steps = function, steps
 
 
-def _recorded(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) -> list[_RecordedSteps | list[Step]]:
+def _record_runs(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) -> list[_RecordedSteps | list[Step]]:
     """Record steps in stretches, divided by the steps that the device refuses to record."""
     if not steps:
         return []
@@ -249,10 +249,10 @@ def _recorded(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) -> 
             return [steps]
         if refused.number is None:  # refused at the end of the recording, by an unknown step
             half = len(steps) // 2
-            return _recorded(recorder, steps[:half], notes) + _recorded(recorder, steps[half:], notes)
+            return _record_runs(recorder, steps[:half], notes) + _record_runs(recorder, steps[half:], notes)
         at = owners[refused.number]
         notes[steps[at]] = f"island: {refused}"
-        return [*_recorded(recorder, steps[:at], notes), [steps[at]], *_recorded(recorder, steps[at + 1:], notes)]
+        return [*_record_runs(recorder, steps[:at], notes), [steps[at]], *_record_runs(recorder, steps[at + 1:], notes)]
 
 
 def runs_python(step: Step) -> str | None:

@@ -39,6 +39,7 @@ from opreg.errors import (
 from opreg.ndarray import autograd
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
+from opreg.ndarray.protocols import BINARY_METHODS
 from opreg.typing import DTypeLike, ShapeLike
 
 from .argument_specs import Dims, inferred_dtypes, inferred_shapes
@@ -129,11 +130,22 @@ class Symbol(Methods):
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
-    __array_ufunc__ = None  # numpy_array + symbol raises TypeError; else NumPy would add the symbol to each element
 
     def __init__(self, entries: Sequence[Entry]):
         self._entries = tuple(entries)
         self._whole: Graph | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """Compute ``number + symbol`` for a number of NumPy, and refuse NumPy's functions."""
+        name = ufunc.__name__
+        if method == "__call__" and not keywords and name in BINARY_METHODS and inputs[1] is self:
+            number = inputs[0][()] if isinstance(inputs[0], np.ndarray) else inputs[0]  # comparisons give 0-d arrays
+            result = getattr(self, BINARY_METHODS[name][1])(number)
+            if result is not NotImplemented:
+                return result
+        raise NotImplementedForSymbol(
+            f"np.{name}: {self!r} has no values, which NumPy's functions need: write mx.sym.{name}(…), or make the "
+            f"function an operator by @mx.operator.define(traced=True)")
 
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 
@@ -320,13 +332,13 @@ class Symbol(Methods):
         """All attributes of the node as text."""
         if recursive:
             raise OpError("list_attr(recursive=True) is not supported; attr_dict() lists the attributes of all nodes")
-        return _doubled(_texts(self._entries[0][0]))
+        return _with_plain_names(_texts(self._entries[0][0]))
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Attributes of all nodes that have any, as text, by node name. Nodes of the same name share one dict."""
         by_name: dict[str, dict[str, str]] = {}
         for node in self._graph().nodes:
-            attrs = _doubled(_texts(node))
+            attrs = _with_plain_names(_texts(node))
             if attrs:
                 by_name.setdefault(node.name, {}).update(attrs)
         return by_name
@@ -544,7 +556,7 @@ def _texts(node: Node) -> dict[str, str]:
     return {**texts, **node.tags}
 
 
-def _doubled(texts: dict[str, str]) -> dict[str, str]:
+def _with_plain_names(texts: dict[str, str]) -> dict[str, str]:
     """Attributes, with those that have a hidden name (``__lr_mult__``) listed under the plain one (``lr_mult``),
     too."""
     plain = {name[2:-2]: text for name, text in texts.items() if name.startswith("__") and name[2:-2] in HIDDEN}

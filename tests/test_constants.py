@@ -113,6 +113,7 @@ OTHERWISE = {
         data.shared_memory: _LEAST _FREE
         data.workers: _GRACE
         nn.dataset.workers: _AHEAD
+        gluon.data.held_state: _WHOLE
         gluon.utils: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
@@ -148,6 +149,7 @@ OTHERWISE = {
         elementwise.special_functions: _EULER
         ndarray.arithmetic: _REACH
         nn.ops.activation: _ALPHA _LAMBDA
+        measures: _LEAST_PROBABILITY
         nn.ops.losses: _LEAST
         symbol.inspect.checking: ROUNDING
     """,

@@ -166,7 +166,7 @@ def test_a_function_and_a_module_of_one_name(tmp_path: Path) -> None:
     assert printed.split() == ["opreg.nn.grad_func", "True", "True", "6.0"]
 
 
-def test_every_door_that_is_a_module_can_be_imported() -> None:
+def test_modules_loaded_at_first_use_can_be_imported_by_name() -> None:
     for door, (_, attribute) in mx._DOORS.items():
         if attribute is None:
             assert importlib.import_module(f"opreg.{door}") is getattr(mx, door)

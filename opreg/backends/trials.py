@@ -65,10 +65,10 @@ def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Calla
         the usual one come first.
     """
     with _LOCK:
-        trials_known = _known()
+        trials_known = _earlier_results()
         choice = trials_known.get(question)
         if choice is None or choice.way not in (usual, alternative):
-            choice = trials_known[question] = _tried(usual, alternative, ways, apart)
+            choice = trials_known[question] = _try_ways(usual, alternative, ways, apart)
             while len(trials_known) > _MOST:
                 del trials_known[next(iter(trials_known))]
             cache.store(_name(), json.dumps(trials_known).encode())
@@ -78,7 +78,7 @@ def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Calla
 _LOCK = rlock()
 
 
-def _tried(usual: str, alternative: str, ways: Mapping[str, Callable[[], object]], apart: bool) -> Choice:
+def _try_ways(usual: str, alternative: str, ways: Mapping[str, Callable[[], object]], apart: bool) -> Choice:
     least = dict.fromkeys((usual, alternative), float("inf"))
     for names in [(usual,), (alternative,)] if apart else [(usual, alternative)]:
         for name in names:
@@ -103,7 +103,7 @@ def _name() -> str:
 
 
 @functools.cache
-def _known() -> dict[str, Choice]:
+def _earlier_results() -> dict[str, Choice]:
     """The results of earlier trials by question; damaged ones are dropped."""
     content = cache.read_cached(_name())
     try:

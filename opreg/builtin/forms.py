@@ -107,7 +107,7 @@ def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
     words += "," * (words not in ("", "...") and "," not in words)
     widths = [len(bound.get(axis.name, ())) if axis.many else 1 for axis in form]
     spare, place = len(shape) - sum(widths), 0
-    fits = spare >= 0 if _unknown(form, bound) else spare == 0
+    fits = spare >= 0 if _unknown_axes(form, bound) else spare == 0
     for axis, width in zip(form, widths):
         if axis.many:
             width += spare * (axis.name not in bound)
@@ -123,7 +123,7 @@ def _fit(name: str, form: Form, shape: Shape, bound: dict[str, Any]) -> None:
         raise ShapeError(f"{name}: expected shape ({words}), got {show(shape)}")
 
 
-def _unknown(form: Form, bound: dict[str, Any]) -> int:
+def _unknown_axes(form: Form, bound: dict[str, Any]) -> int:
     """The number of names in a form that stand for an unknown number of axes."""
     return sum(axis.many and axis.name not in bound for axis in form)
 
@@ -181,7 +181,7 @@ def formed(op: Op, text: str) -> None:
     def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
         bound: dict[str, Any] = {}
         for name, form, shape in sorted(shapes, key=lambda item: sum(axis.many for axis in item[1]) > 1):
-            if shape is not None and _unknown(form, bound) < 2:
+            if shape is not None and _unknown_axes(form, bound) < 2:
                 _fit(name, _with(form, attrs), shape, bound)
         return bound
 

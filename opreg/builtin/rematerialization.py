@@ -24,7 +24,7 @@ def dropout_again(ins: Sequence[Value], outs: Sequence[Value], *, axes: tuple[in
     return ops.broadcast_mul(ins[0], outs[1]) if axes else ops.elemwise_mul(ins[0], outs[1])
 
 
-def _along(value: Value, axis: int, rank: int) -> Value:
+def _vector_along(value: Value, axis: int, rank: int) -> Value:
     """A vector as an array of this rank, along one axis."""
     return ops.Reshape(value, shape=tuple([-1 if i == axis % rank else 1 for i in range(rank)]))
 
@@ -38,7 +38,7 @@ def _batch_again(op: Op, ends: bool) -> None:
             return None
         rank = len(specs[0].shape or ())
         scale = outs[2] if fix_gamma else ops.elemwise_mul(outs[2], gamma)
-        mean, scale, beta = [_along(vector, axis, rank) for vector in (outs[1], scale, beta)]
+        mean, scale, beta = [_vector_along(vector, axis, rank) for vector in (outs[1], scale, beta)]
         y = ops.broadcast_add(ops.broadcast_mul(ops.broadcast_sub(data, mean), scale), beta)
         return ops.relu(y) if ends else y
 

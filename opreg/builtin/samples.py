@@ -110,14 +110,14 @@ def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, s
             elif axis is None or axis == () or rank + more == 0:
                 return NotImplemented
             else:
-                axis = _behind(axis, rank + more, words)
+                axis = _shifted_axes(axis, rank + more, words)
                 if axis == ():
                     return NotImplemented
             words[name] = axis
         return BatchedCall(ins, words)
 
 
-def _behind(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int | tuple[int, ...]:
+def _shifted_axes(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -> int | tuple[int, ...]:
     """The axes counted with the axis of samples in front."""
     if isinstance(axis, int):
         if not words.get("exclude"):

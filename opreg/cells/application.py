@@ -169,7 +169,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
     op.together(_through)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
-    op.inline(_inlined)
+    op.inline(_inline_body)
     op.grad(_gradients)
     return op
 
@@ -182,8 +182,8 @@ def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) 
             [specs[node][i] for node, i in record.heads])
 
 
-def _inlined(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: Application
-             ) -> tuple[list[Node], list[Entry]]:
+def _inline_body(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, record: Application
+                 ) -> tuple[list[Node], list[Entry]]:
     """The nodes of the body over these inputs, and the entries of its outputs."""
     became: dict[Entry, Entry] = {(node, 0): entry for node, entry in zip(record.variables, inputs)}
     assert record.body is not None  # only a record with a body is in a graph
@@ -209,7 +209,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(kept_of(record.title))
-    compute = _debugged if record.debugged else _traced_gradients
+    compute = _debug_gradients if record.debugged else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
@@ -274,8 +274,8 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
     return every[:len(gradients)], every[len(gradients):]
 
 
-def _debugged(record: Application, out_grads: Sequence[Any], ins: Sequence[TracedValue],
-              outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
+def _debug_gradients(record: Application, out_grads: Sequence[Any], ins: Sequence[TracedValue],
+                     outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients from the user's function run as Python on every run of the graph."""
     count, visible = record.count, record.visible
 

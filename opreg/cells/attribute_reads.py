@@ -27,7 +27,7 @@ from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN
 from .buffers import BufferContainer
 from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of
 from .outside import is_opaque
-from .reads import TABLES
+from .reads import OF_CELLS, TABLES
 from .tensor_base import TensorBase
 from .user_code import is_standard, is_user_module
 
@@ -87,8 +87,9 @@ def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
 def _names_of(cls: type) -> frozenset[str]:
     """Names of attributes that the methods of a layer read, those of Cell and its bases left out."""
     between = cls.__mro__[:cls.__mro__.index(BufferContainer) - 2]
-    return frozenset(name for base in between for function in vars(base).values()
-                     if isinstance(function, types.FunctionType) for name in loads(function.__code__).names)
+    return frozenset({"construct"}.union(*[
+        loads(function.__code__).names for base in between for function in vars(base).values()
+        if isinstance(function, types.FunctionType)]))
 
 
 @cached(1024)
@@ -364,8 +365,7 @@ class AttributeReads(abc.ABC):
         elif hookable(cls) and is_user_module(cls.__module__):
             attributes = attributes_of(owner, {})
             if issubclass(cls, BufferContainer):
-                for name in [each for each in attributes if not each.startswith("_")]:
-                    self._read_cell_attribute(owner, name, attributes[name], True)
+                self._read_attributes_of_cell(owner, attributes)
             elif self.comparisons.content(attributes, f"attributes of a {cls.__name__}"):
                 for name, value in attributes.items():
                     if name in self._names or name in self._texts or not (
@@ -429,6 +429,9 @@ class AttributeReads(abc.ABC):
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._read_cell_attribute(owner, name, value, False)
+        for name in names:  # methods, which an attribute of the layer may replace
+            if name not in owner.__dict__ and isinstance(class_attribute(cls, name)[1], types.FunctionType):
+                self.reads.attribute(owner, name, ABSENT)
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:
         """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its
@@ -439,8 +442,15 @@ class AttributeReads(abc.ABC):
                 self._read_stored_attribute(owner, name, value, f"{owner.path}.{name}")
             else:
                 self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
-        elif (not name.startswith("_") or name == "_flags") and (user or isinstance(value, CONTAINERS)):
+        elif (user and name not in OF_CELLS) or (
+                isinstance(value, CONTAINERS) and (name == "_flags" or not name.startswith("_"))):
             self._read_existing(value, f"{owner.path}.{name}")
+
+    def _read_attributes_of_cell(self, owner: BufferContainer, attributes: dict[str, Any]) -> None:
+        """Note that all attributes of a Cell are read from its ``__dict__``."""
+        self.comparisons.path(owner, "len({}.__dict__)", len(attributes), f"the attributes of {owner.path}")
+        for name in [each for each in attributes if each not in OF_CELLS]:
+            self._read_cell_attribute(owner, name, attributes[name], True)
 
     def _read_stored_attribute(self, owner: Any, name: str, value: Any, label: str) -> None:
         """Compare an attribute in the ``__dict__`` of an object whose class computes such attributes otherwise: code of

@@ -118,14 +118,14 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
         if isinstance(returned, BatchedCall):
             returned = all_outputs(op, op.complete(returned.attrs), returned.attrs, returned.ins)
         if returned is not NotImplemented:
-            return _checked(op, returned, values, specs, size)
+            return _check_results(op, returned, values, specs, size)
     if op.traits.traced and op.rules.vmap is None:
         if op.where is None or use.derived:
             return _body(node, ins, specs, size)
         return _user_operator_outputs(node, ins, specs, size)
     if op.where is not None:
         _say(node, size)
-    return _looped(node, ins, specs, size)
+    return _loop_over_samples(node, ins, specs, size)
 
 
 def _say(node: Node, size: int) -> None:
@@ -147,7 +147,7 @@ def _rule_of(node: Node) -> str:
     return attrs.named_rule("vmap") if hasattr(attrs, "named_rule") else "a vmap rule"
 
 
-def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
+def _check_results(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The results of a vmap rule, checked for the shapes of samples; a built-in operator may return an output without
     an axis of samples, which all samples share."""
     outs = as_list(returned)
@@ -177,7 +177,7 @@ def _checked(op: Op, returned: Any, ins: Sequence[Any], specs: Sequence[Spec], s
     return results
 
 
-def _looped(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
+def _loop_over_samples(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: int) -> list[BatchedValue]:
     """The outputs, computed in a loop over the samples."""
     op = node.op
     assert op is not None
@@ -376,7 +376,7 @@ def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: i
         raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, which would differ from "
                             "sample to sample: return the new value")
     entries = {**trace.samples, **trace.outside()}
-    token = MODE.set(MODE.now().but(np_shape=True))
+    token = MODE.set(MODE.current().but(np_shape=True))
     try:
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
     finally:

@@ -180,7 +180,7 @@ class BoundTrace:
             half.native()
         elif half.plain:
             try:
-                MODE.__dict__["now"]().run(half.run)
+                MODE.__dict__["current"]().run(half.run)
             except RuntimeError as error:
                 if not is_already_entered(error):
                     raise
@@ -231,7 +231,7 @@ class BoundTrace:
             return
         thread = MODE.__dict__
         # In a plan for training, steps that compute as in inference set the mode themselves.
-        token, tracer = thread["set"](thread["now"]().recorded(False, self.plan.is_train)), thread["tracer"]
+        token, tracer = thread["set"](thread["current"]().recorded(False, self.plan.is_train)), thread["tracer"]
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         observer, STATE.observer = STATE.observer, None

@@ -115,14 +115,14 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         leaves: list[Tensor] = []
         structure = flatten(value, leaves)
         if structure is LEAF:
-            fitting.append(_fitted(cell, i, value, g))
+            fitting.append(_fit_gradient(cell, i, value, g))
             continue
         parts = list(spread(g)) if leaves and g is not None else [None] * len(leaves)
         if len(parts) != len(leaves):
             raise ArgumentError(f"Cell {cell.path}: input {i} has {len(leaves)} tensors, bprop returned {len(parts)} "
                                 "gradients for it")
-        fitting += [_fitted(cell, i, leaf, part) for leaf, part in zip(leaves, parts)]
-    return fitting, [_fitted(cell, weight.name, weight, weights[weight]) for weight in internal]
+        fitting += [_fit_gradient(cell, i, leaf, part) for leaf, part in zip(leaves, parts)]
+    return fitting, [_fit_gradient(cell, weight.name, weight, weights[weight]) for weight in internal]
 
 
 def _kind(value: object) -> str:
@@ -150,7 +150,7 @@ def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) ->
                          f"{tensor_type(g._dt)}")
 
 
-def _fitted(cell: Cell, place: int | str, value: TensorBase, g: object) -> TensorBase | None:
+def _fit_gradient(cell: Cell, place: int | str, value: TensorBase, g: object) -> TensorBase | None:
     """A gradient brought to the shape and dtype of its value, an input (by number) or a parameter (by name)."""
     if checks_bprop():
         _demand_exact(cell, place, value, g)
@@ -204,7 +204,7 @@ class _Call(Application):
 def apply(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Cell that has a ``bprop``."""
     if STATE.trace is not None:
-        return _traced(STATE.trace, cell, args, kwargs)
+        return _trace_application(STATE.trace, cell, args, kwargs)
     inputs, _ = _inputs(cell, args, kwargs)
     leaves: list[Tensor] = []
     structure = flatten(inputs, leaves)
@@ -243,7 +243,7 @@ _TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
 _CELL = application_op("_cell")
 
 
-def _traced(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _trace_application(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The application of a Cell with bprop as a node of the trace."""
     inputs, keywords = _inputs(cell, args, kwargs)
     leaves: list[Tensor] = []

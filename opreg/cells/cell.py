@@ -14,11 +14,10 @@ from ..core.reports import NotebookTable
 from ..core.spec import as_dtype, is_floating
 from ..custom.signature import warn_misspelt
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_it, is_ours, note, refuse_keywords
-from . import bprop, hooks
+from . import bprop, cell_hooks
 from . import dtype as dtypes
 from .context_settings import compiles, get_context
-from .handles import Hook
-from .hooks import KINDS, HookHandle, Hooks
+from .handles import KINDS, Hook, HookHandle, Hooks
 from .jit import Cache, Jitted
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
@@ -161,7 +160,7 @@ class Cell(ParameterContainer, NotebookTable):
         if apart:
             thread["frame"] = layer
         if self._has_mode:
-            mode = thread["now"]()
+            mode = thread["current"]()
             if mode.training is not training:
                 token = thread["set"](mode.recorded(None, training))
         try:
@@ -189,7 +188,7 @@ class Cell(ParameterContainer, NotebookTable):
         if inside or not isinstance(error, OpError):
             return
         inputs = [*args, *kwargs.values()]
-        text = self.misfit(*inputs) or (_dtypes_apart(self, inputs) if isinstance(error, DTypeError) else None)
+        text = self.misfit(*inputs) or (_dtype_difference(self, inputs) if isinstance(error, DTypeError) else None)
         if text is not None:
             error.args = (f"{self.path}: {text}",)
 
@@ -204,14 +203,14 @@ class Cell(ParameterContainer, NotebookTable):
         called = args, kwargs
         if kinds["forward_pre"]:
             try:
-                args, kwargs = hooks.forward_pre(self, args, kwargs)
+                args, kwargs = cell_hooks.forward_pre(self, args, kwargs)
             except Exception:
                 self._failed(args, kwargs)
                 raise
-        watched = (MODE.now().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
+        watched = (MODE.current().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
         hooked_args = args
         if watched:
-            args, link, tagged = hooks.tag_inputs(self, args)
+            args, link, tagged = cell_hooks.tag_inputs(self, args)
         attributes["_running"] += 1
         try:
             if attributes["_has_bprop"]:
@@ -220,7 +219,7 @@ class Cell(ParameterContainer, NotebookTable):
                 out = self.construct(*args, **kwargs)
         except Exception as error:
             self._explain(error, hooked_args, kwargs)
-            changed = hooks.changed_inputs(self, called, (hooked_args, kwargs))
+            changed = cell_hooks.changed_inputs(self, called, (hooked_args, kwargs))
             if changed is not None:
                 note(error, changed)
             self._failed(hooked_args, kwargs)
@@ -228,17 +227,18 @@ class Cell(ParameterContainer, NotebookTable):
         finally:
             attributes["_running"] -= 1
         if not kinds["forward"]:
-            return hooks.tag_outputs(out, link, tagged) if watched else out
+            return cell_hooks.tag_outputs(out, link, tagged) if watched else out
         if not watched:
-            return hooks.forward(self, hooked_args, kwargs, out)
+            return cell_hooks.forward(self, hooked_args, kwargs, out)
         if any(hook.convention == "document" for hook in kinds["backward"].values()):
-            return hooks.forward(self, hooked_args, kwargs, hooks.tag_outputs(out, link, tagged))
-        return hooks.tag_outputs(hooks.forward(self, args, kwargs, out), link, tagged)  # forward hooks included
+            return cell_hooks.forward(self, hooked_args, kwargs, cell_hooks.tag_outputs(out, link, tagged))
+        out = cell_hooks.forward(self, args, kwargs, out)
+        return cell_hooks.tag_outputs(out, link, tagged)  # backward hooks get gradients of what forward hooks returned
 
     def _failed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call the forward hooks that are registered with ``always_call``."""
         if any(hook.always_call for hook in self._hooks["forward"].values()):
-            hooks.forward(self, args, kwargs, None, failed=True)
+            cell_hooks.forward(self, args, kwargs, None, failed=True)
 
     # -------------------------------------------------------------------------------------------- compilation
 
@@ -535,7 +535,7 @@ def converted(value: T, dtype: np.dtype) -> T:
     return result
 
 
-def _dtypes_apart(cell: Cell, inputs: Sequence[object]) -> str | None:
+def _dtype_difference(cell: Cell, inputs: Sequence[object]) -> str | None:
     """A sentence about an input whose dtype differs from that of the Cell's floating parameters; None without one."""
     parameter_dtype = next((p._dt for p in cell._params.values() if p is not None and is_floating(p._dt)), None)
     other = next((value for value in inputs if isinstance(value, TensorBase) and value._dt != parameter_dtype), None)

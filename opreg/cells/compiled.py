@@ -83,7 +83,7 @@ class Compiled:
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Run it; if its gradient is requested, as one application on the tape."""
-        if not MODE.now().recording:
+        if not MODE.current().recording:
             return self.run(leaves)
         closed = [array for array in self._others if array._entry is not None]
         if closed:  # the gradient of a captured tensor is requested
@@ -198,7 +198,7 @@ class Compiled:
             array._data = value.copy()
         outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, None, MODE.now().recording)
+            tape.record(_TAPED, run, every, data, outs, None, MODE.current().recording)
             run.node = weakref.ref(outs[0]._entry[0])
         return outs[0] if self._simple else self.traced.results(leaves, outs)
 
@@ -387,7 +387,7 @@ class _Run:
     def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, needs: tuple[bool, ...],
                  idle: list[BoundTrace]):
         self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
-        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.now().training
+        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.current().training
 
     def __del__(self) -> None:
         self.plan.free(self.idle)
@@ -405,13 +405,13 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     out_grads, compiled = list(g) if isinstance(g, tuple) else [g], run.compiled
-    if MODE.now().recording or (compiled.by_mode and is_train is not run.training):
-        return _recorded(run, out_grads, ins, needs, is_train if compiled.by_mode else None)
+    if MODE.current().recording or (compiled.by_mode and is_train is not run.training):
+        return _record_gradients(run, out_grads, ins, needs, is_train if compiled.by_mode else None)
     return compiled.gradients(run, out_grads, ins)
 
 
-def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
-              is_train: bool | None) -> list[NDArray | None]:
+def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
+                      is_train: bool | None) -> list[NDArray | None]:
     """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
     values of that run.
 
@@ -421,7 +421,7 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], n
         When another value that the code reads has changed since.
     """
     variables = [tensor(array) for array in ins]
-    compiled, count, again = run.compiled, run.count, bool(MODE.now().recording)
+    compiled, count, again = run.compiled, run.count, bool(MODE.current().recording)
     for variable, need in zip(variables, needs):
         if need and not again:
             variable._entry = tape.Variable(variable), 0
@@ -439,7 +439,7 @@ def _recorded(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], n
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        with generators.same_draws(run.drawn), Recording(MODE.now().recording or True, run.training):
+        with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.training):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed(out)
     finally:

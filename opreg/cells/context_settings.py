@@ -35,7 +35,7 @@ _VALID: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _chosen(variable: str, name: str) -> str:
+def _setting_from_environment(variable: str, name: str) -> str:
     """The value of a setting from an environment variable; the default is its first valid value."""
     setting = os.environ.get(variable) or _VALID[name][0]
     if setting not in _VALID[name]:
@@ -44,7 +44,8 @@ def _chosen(variable: str, name: str) -> str:
 
 
 _CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,
-                            "convention": _chosen("OPREG_CONVENTION", "convention"), "check_bprop": False}
+                            "convention": _setting_from_environment("OPREG_CONVENTION", "convention"),
+                            "check_bprop": False}
 #: Accepted without effect, since programs set them.
 _INERT = frozenset({
     "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
@@ -113,7 +114,7 @@ def get_context(name: str) -> Any:
     """A setting of ``set_context``, or of the context around the call."""
     if name not in _CONTEXT:
         raise no_setting("get_context", name, _CONTEXT)
-    return (MODE.now().convention if name == "convention" else None) or _CONTEXT[name]
+    return (MODE.current().convention if name == "convention" else None) or _CONTEXT[name]
 
 
 def compiles() -> bool:

@@ -239,10 +239,10 @@ def promote(a: DTypeLike, b: DTypeLike) -> np.dtype:
     try:
         return _PROMOTED[a, b]
     except KeyError:
-        return _PROMOTED.setdefault((a, b), _promoted(of(a), of(b)).dtype)
+        return _PROMOTED.setdefault((a, b), _promote(of(a), of(b)).dtype)
 
 
-def _promoted(a: DType, b: DType) -> DType:
+def _promote(a: DType, b: DType) -> DType:
     if a is b:
         return a
     if bool_ in (a, b):

@@ -250,7 +250,7 @@ class _Call(Application):
         results: list[Any] = [out if wanted else ops.BlockGrad(out) for out, wanted in zip(outs, self.differentiable)]
         for i, (result, at) in enumerate(zip(results, places)):
             if at is not None:
-                results[i] = _moved(trace, self.leaves[at], result)
+                results[i] = _with_changes(trace, self.leaves[at], result)
         return rebuild(self.out, iter(results))
 
     # --------------------------------------------------------------------------------------------- backward
@@ -336,7 +336,7 @@ def _forward_argument(leaf: Tensor) -> Tensor:
     return result
 
 
-def _moved(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
+def _with_changes(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
     """The argument with the values that an in-place change gave it."""
     if isinstance(leaf, TracedTensor):
         leaf._entry, leaf._spec = result._entry, result._spec
@@ -351,7 +351,8 @@ def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], 
     return call.compute(out_grads, list(map(copy_on_write, ins)), list(map(copy_on_write, outs)))[0]
 
 
-def _refused(g: object, ins: object, outs: object, title: str, needs: object, is_train: bool = True) -> NoReturn:
+def _refuse_gradient(g: object, ins: object, outs: object, title: str, needs: object,
+                     is_train: bool = True) -> NoReturn:
     raise NotDifferentiableError(kept_of(title))
 
 
@@ -365,4 +366,4 @@ def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
 _TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
 _APPLIED = application_op("_function", optional_out_grads=True)
 #: A tensor that forward computed and saved: its dependence on the arguments is unknown.
-_ON_THE_WAY = tape.Taped("_Function", _refused)
+_ON_THE_WAY = tape.Taped("_Function", _refuse_gradient)

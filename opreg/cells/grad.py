@@ -120,8 +120,8 @@ class _Grad:
         self.__name__, self.__wrapped__ = name_of(compute), function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if STATE.trace is None and not MODE.now().recording and (self._always or compiles()):
-            if MODE.now().blocked:
+        if STATE.trace is None and not MODE.current().recording and (self._always or compiles()):
+            if MODE.current().blocked:
                 check_not_blocked(self.__wrapped__)
             return self._compiled(*args, **kwargs)
         return self._compute(*args, **kwargs)

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from opreg.ndarray.autograd import is_recording, is_training
+from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.executor import Executor
 from opreg.symbol.program import OBSERVED
 
@@ -34,12 +35,18 @@ class GraphObserver(Observer):
         super().__init__(Reads())
 
     def _note_answer(self, frame: FrameType, answer: Any) -> None:
-        """Note what a library function has returned, and the arrays that an executor has computed it from."""
+        """Note what a library function has returned, and the array or the executor whose method it is."""
         super()._note_answer(frame, answer)
         owner: Any = frame.f_locals.get("self")
-        if issubclass(type(owner), Executor):
-            for array in (*owner.arg_arrays, *owner.aux_arrays):
+        if issubclass(type(owner), (Executor, NDArray)):
+            self.meet(owner)
+
+    def meet(self, value: Any) -> None:
+        """Note that code uses a value; of an executor, the arrays that its results depend on."""
+        if issubclass(type(value), Executor) and id(value) not in self._met:
+            for array in (*value.arg_arrays, *value.aux_arrays):
                 self.meet(array)
+        super().meet(value)
 
     def check(self) -> Check | None:
         """A function that names the reads that have changed; None where nothing was read."""

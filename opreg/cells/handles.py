@@ -53,7 +53,7 @@ class running_hook:
         self._kind, self._hook, self._owner = kind, hook, owner
 
     def __enter__(self) -> None:
-        self._token = MODE.set(MODE.now().recorded(None, getattr(self._owner, "training", None)))
+        self._token = MODE.set(MODE.current().recorded(None, getattr(self._owner, "training", None)))
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:

@@ -33,13 +33,13 @@ from .bailout import HookSignatureChanged, HookSignatures, LeftToPython, ReadCha
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .context_settings import EPOCH
 from .guards import Fork, Path, Step, Variants, up_to
-from .hooks import has_hooks
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
 from .plan_memory import PlanMemories
 from .reads import Reads
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor
+from .tensor_hooks import has_hooks
 from .traced import trace_function
 from .traced_tensor import has_attribute
 from .tree import Structure
@@ -112,7 +112,7 @@ class _Kind:
         if compiled is None or isinstance(compiled, _Python):
             return True
         ctx = leaves[0]._ctx if leaves else current_context()
-        return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.now().training)
+        return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.current().training)
                 and not any(has_attribute(leaf, name) for name in self.missing_attributes for leaf in leaves))
 
     def renewed(self) -> str | None:
@@ -170,13 +170,13 @@ class Cache:
             compiled = kind.current
             if (compiled is not None and compiled.certain
                     and (leaves[0]._ctx if leaves else current_context()) is compiled.ctx
-                    and (compiled.training is None or compiled.training is MODE.now().training)):
+                    and (compiled.training is None or compiled.training is MODE.current().training)):
                 reads = compiled.reads
                 check = reads.check
                 if (check is None or check() is None) and (reads.epoch == EPOCH[0] or reads.changed() is None):
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
-                    return compiled.call(function, leaves) if MODE.now().recording else compiled.run(leaves)
+                    return compiled.call(function, leaves) if MODE.current().recording else compiled.run(leaves)
         return self._call(function, key, leaves, args, kwargs)
 
     def _call(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],
@@ -220,7 +220,7 @@ class Cache:
         with self._lock:
             kind = self.kinds.get(key)
             if kind is not None and not kind.serves(leaves):
-                key = (key, leaves[0]._ctx if leaves else current_context(), MODE.now().training,
+                key = (key, leaves[0]._ctx if leaves else current_context(), MODE.current().training,
                        *[tuple(sorted(vars(leaf))) for leaf in leaves])
                 kind = self.kinds.get(key)
             if kind is None:
@@ -255,7 +255,7 @@ class Cache:
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
             return self._as_python(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
                                         f"first, came in more than {VARIANTS} variants")
-        arguments = _flattened(args, kwargs)[2]
+        arguments = _flatten_arguments(args, kwargs)[2]
         path = Path(kind.variants, known_steps)
         try:
             traced = trace_function(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
@@ -318,10 +318,10 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
                 kinds.append("hooks")
         else:
             return tuple(kinds), leaves
-    return _flattened(args, kwargs)[:2]
+    return _flatten_arguments(args, kwargs)[:2]
 
 
-def _flattened(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
+def _flatten_arguments(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
     """The key of arguments, the tensors among them, and their nesting."""
     arrays: list[Tensor | np.ndarray] = []
     structure = tree.flatten([list(args), kwargs], arrays, lambda value: issubclass(type(value), np.ndarray))

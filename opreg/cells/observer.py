@@ -26,6 +26,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
+from ..custom.purity import METHODS
 from ..errors import Where, is_ours
 from .attribute_reads import class_attribute
 from .buffers import BufferContainer
@@ -42,6 +43,7 @@ from .outside import (
     INSTEAD,
     OF_TRACES,
     OUTSIDE,
+    PROPS,
     QUESTIONS,
     SETTING_READERS,
     SETTINGS,
@@ -56,8 +58,8 @@ from .outside import (
     title_of,
     unknown,
 )
-from .state import STATE
-from .user_code import is_aside, is_of_library, is_user_code, is_user_module
+from .state import STATE, untraced
+from .user_code import is_aside, is_of_library, is_standard, is_user_code, is_user_module
 from .value_reads import CACHED
 
 __all__ = ["Observer"]
@@ -232,15 +234,25 @@ class Observer(CodeReads):
             self.comparisons.unseen[f"{title}()"] = None
 
     def _note_library_call(self, frame: types.FrameType) -> None:
-        """Note a library function whose result depends on a setting or a file, called somewhere inside of libraries."""
+        """Note a library function whose result depends on a setting, a file or a class, called somewhere inside of
+        libraries."""
         if id(frame.f_code) == ARRAYS_AS_TEXT:
             if self._caller(frame, ours=True) is not None:
                 self._read_setting(np.get_printoptions)
         elif id(frame.f_code) == FILES:
             if (caller := self._caller(frame, ours=True)) is not None:
                 self.comparisons.unseen[f"a file at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
+        elif id(frame.f_code) == PROPS:
+            self._read_prop(frame.f_locals["self"].prop_class)
         elif self._caller(frame) is not None:
             self.read(os.environ, "os.environ")
+
+    def _read_prop(self, cls: type) -> None:
+        """Note the methods of a ``CustomOpProp``, whose answers a graph holds; defaults are methods of opreg's."""
+        self.meet(cls)
+        for name in METHODS:
+            self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", getattr(cls, name, ABSENT),
+                                  f"{cls.__name__}.{name}")
 
     def _note_outside_call(self, frame: types.FrameType, function: Any) -> None:
         """Note a call of a C function whose result may depend on time, files, randomness or an object's content, by the
@@ -373,14 +385,14 @@ class Observer(CodeReads):
         self._noted[place] = user
         if not issubclass(cls, BufferContainer):
             if user or is_user_module(cls.__module__) or (
-                    id(owner) in self._read and not issubclass(type(value), dict)):  # such as a Logger
+                    id(owner) in self._read and not issubclass(type(value), dict)):
                 self._read_object_attribute(owner, name, value)
+            elif id(owner) in self._read and not is_standard(cls.__module__):  # those are caches, as that of a Logger
+                self._read_table(owner, name, value)
             return
         attributes = attributes_of(owner)
         if name == "__dict__" and user:
-            for attribute in attributes:
-                if not attribute.startswith("_"):
-                    self._read_cell_attribute(owner, attribute, attributes[attribute], user)
+            self._read_attributes_of_cell(owner, attributes)
         elif name in attributes:
             self._read_cell_attribute(owner, name, value, user)
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
@@ -393,3 +405,12 @@ class Observer(CodeReads):
                 else:
                     self._read_class_attribute(cls, name)
 
+    def _read_table(self, owner: Any, name: str, table: dict[Any, Any]) -> None:
+        """Note that a library reads a dict of an object: its entries, or a text by which the object tells of changes.
+        """
+        if hasattr(type(owner), "_traced_state"):
+            with untraced():
+                state = owner._traced_state()
+            self.comparisons.path(owner, "{}._traced_state()", state, f"the {type(owner).__name__}")
+        else:
+            self._read_object_attribute(owner, name, table)

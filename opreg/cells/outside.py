@@ -45,6 +45,7 @@ from ..core.comparisons import package_of
 from ..core.files import reading
 from ..core.mode import is_np_array, is_np_shape
 from ..core.numpy_random import global_state
+from ..custom.prop import RegisteredProp
 from .context_settings import get_context
 from .initializer import get_seed
 
@@ -229,8 +230,10 @@ ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
 #: Code that opens a file to read it, for opreg's readers.
 FILES = id(inspect.unwrap(reading).__code__)
+#: Code that makes a user's ``CustomOpProp``.
+PROPS = id(RegisteredProp.anew.__code__)
 #: Code whose calls are recorded from any caller, also from a library.
-INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, *ENVIRONMENT})
+INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, PROPS, *ENVIRONMENT})
 #: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,

@@ -361,12 +361,12 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
         value = tensor(np.full(variable.shape, value, variable._dt))
     value = tensor(value)
     if value.shape != variable.shape:
-        raise ShapeError(f"assign: expected shape {show(variable.shape)}, that of {_called(variable)}, got "
+        raise ShapeError(f"assign: expected shape {show(variable.shape)}, that of {_title_of(variable)}, got "
                          f"{show(value.shape)}")
     stored, incoming = variable._dt, value._dt
     if stored != incoming:
         if not _fits(stored, incoming):
-            raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_called(variable)} of "
+            raise DTypeError(f"assign: a value of dtype {tensor_type(incoming)} does not fit {_title_of(variable)} of "
                              f"dtype {tensor_type(stored)}")
         value = value._cast(stored)
     if not concrete:
@@ -387,7 +387,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     return value
 
 
-def _called(variable: Tensor) -> str:
+def _title_of(variable: Tensor) -> str:
     return f"Parameter {variable.name}" if isinstance(variable, Parameter) else "the tensor"
 
 

@@ -18,7 +18,7 @@ from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, BufferContainer
 from .context_settings import EPOCH
-from .hooks import Hooks
+from .handles import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
 from .reads import TABLES, attribute
 from .state import STATE
@@ -434,7 +434,7 @@ class ParameterContainer(BufferContainer):
 
     def __repr__(self) -> str:
         extra = self.extend_repr()
-        children = [f"({report([name])}): {_indented(repr(cell))}" for name, cell in self._cells.items()
+        children = [f"({report([name])}): {_indent(repr(cell))}" for name, cell in self._cells.items()
                     if cell is not None]
         if not children and "\n" not in extra:
             return f"{type(self).__name__}({extra})"
@@ -448,7 +448,7 @@ class ParameterContainer(BufferContainer):
         return id(self)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 

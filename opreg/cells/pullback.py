@@ -19,11 +19,12 @@ from ..core.registry import ops
 from ..core.spec import Spec, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError
 from . import tree
-from .hooks import gradient_chain, through_hooks, through_own_hooks
+from .gradient_tags import through_hooks
 from .parameter import Parameter
 from .state import STATE
 from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
+from .tensor_hooks import gradient_chain, through_own_hooks
 from .trace import FunctionTracer
 from .traced_tensor import TracedTensor
 from .tree import Structure
@@ -132,7 +133,7 @@ class Pullback:
         """
         grads, by_weight = self._input_gradients(None if seed is None else _seeds(self.heads, seed), keep)
         if by_weight:
-            by_weight = [_hooked(weight, g) if g is None or weight._hooks else g
+            by_weight = [_gradient_after_hooks(weight, g) if g is None or weight._hooks else g
                          for weight, g in zip(self._weights, by_weight)]
         if not self._inputs.bare or len(grads) != len(self._positions):
             grads = self._inputs.arranged(grads, self._positions)
@@ -157,7 +158,7 @@ class _OnTape(Pullback):
                  first_only: bool):
         self._inputs, self._positions, self._weights = inputs, positions, weights
         thread, nested = MODE.__dict__, STATE.nested
-        mode = thread["now"]()
+        mode = thread["current"]()
         again = mode.recording
         self._variables = variables = arguments = []
         self._entries = entries = []
@@ -190,7 +191,7 @@ class _OnTape(Pullback):
             STATE.nested = nested
             for weight, entry in before:
                 weight._entry = entry
-        self.out = out if again else _unrecorded(out)
+        self.out = out if again else _drop_record(out)
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
               ) -> tuple[Sequence[TensorBase], Sequence[TensorBase | None]]:
@@ -203,7 +204,7 @@ class _OnTape(Pullback):
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]
-        elif MODE.now().recording:
+        elif MODE.current().recording:
             gradients = [_variable(g, g._entry) for g in
                      tape.gradients(heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
         else:
@@ -264,7 +265,7 @@ class _InTrace(Pullback):
 
 def check_not_blocked(function: object) -> None:
     """Refuse to differentiate inside ``no_grad``."""
-    if MODE.now().blocked:
+    if MODE.current().blocked:
         raise OpError(f"grad of {name_of(function)}: In no_grad context, you can not calculate gradient")
 
 
@@ -285,7 +286,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
     first_only : bool
         Whether only the first of several outputs is differentiated.
     """
-    if MODE.now().blocked:
+    if MODE.current().blocked:
         check_not_blocked(function)
     trace, inputs = STATE.trace, _Inputs(args, kwargs, positions)
     if trace is None:
@@ -324,7 +325,7 @@ def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:
     return result
 
 
-def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
+def _gradient_after_hooks(weight: Parameter, g: TensorBase | None) -> TensorBase:
     """A weight's gradient after its hooks; zeros if it has none."""
     if g is None:
         g = zeros_as(weight) if STATE.trace is None else \
@@ -337,7 +338,7 @@ def _hooked(weight: Parameter, g: TensorBase | None) -> TensorBase:
                          [[Spec(weight.shape, weight._dt)]], 0, title)[0]
 
 
-def _unrecorded(out: Any) -> Any:
+def _drop_record(out: Any) -> Any:
     """Return the value without its record on the tape, which one backward pass has used."""
     if out.__class__ is Tensor:
         return tensor_over(out._data, out._ctx)

@@ -49,7 +49,7 @@ def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
         gradients = tape.node_gradients(node, probes)
         return [gradients.get(entry) for entry in node.inputs]
 
-    return _along(node, t, ins, outs, through)
+    return _derivatives_of_node(node, t, ins, outs, through)
 
 
 def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
@@ -60,11 +60,11 @@ def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
         return trace.differentiate([(out, trace.read(probe)) for out, probe in zip(outs, probes) if probe is not None],
                                    node.inputs, [node])
 
-    return _along(node, t, list(map(trace.wrap, node.inputs)), outs, through)
+    return _derivatives_of_node(node, t, list(map(trace.wrap, node.inputs)), outs, through)
 
 
-def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Callable[..., list[Any]]
-           ) -> Sequence[Any]:
+def _derivatives_of_node(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Callable[..., list[Any]]
+                         ) -> Sequence[Any]:
     """The derivatives of a node's outputs, by its operator's rule or as the transpose of its gradient."""
     op, visible = node.op, node.op.signature.visible(node.attrs)
     if isinstance(op, Op) and op.rules.jvp is not None:
@@ -72,7 +72,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
             tangents, values = [op.signature.placed(node.attrs, [value if value is None else value.shown()
                                                                  for value in each]) for each in (t, ins)]
             returned = op.rules.jvp(node.attrs, tangents, values, [output.shown() for output in outs[:visible]])
-        return _checked(op, returned, outs[:visible])
+        return _check_derivatives(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]
     # An entry that is two inputs of a node has one gradient, the sum of both.
     places = [i for i, entry in enumerate(node.inputs) if t[i] is not None and entry not in node.inputs[:i]]
@@ -94,7 +94,7 @@ def _along(node: Any, t: list[Any], ins: list[Any], outs: list[Any], through: Ca
     return results
 
 
-def _checked(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
+def _check_derivatives(op: Op, returned: Any, outs: Sequence[Any]) -> list[Any]:
     """The checked results of a jvp rule, a value or None for each output."""
     results = as_list(returned)
     title = f"the jvp rule of operator {op.op_type or op.name}"

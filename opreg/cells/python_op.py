@@ -129,7 +129,7 @@ class Record:
     def back(self) -> Record:
         """The record of its gradient, whose inputs are the gradients of its results, then its inputs."""
         self.differentiated = True
-        record = Record(functools.partial(_walked, self), [*self.outs, *self.ins], self.ins,
+        record = Record(functools.partial(_gradients_of_record, self), [*self.outs, *self.ins], self.ins,
                        f"the gradient of {self.title}", self)
         if self.place is not None:
             self._backs += 1
@@ -137,7 +137,7 @@ class Record:
         return record
 
 
-def _walked(record: Record, *values: Tensor) -> list[Tensor]:
+def _gradients_of_record(record: Record, *values: Tensor) -> list[Tensor]:
     """Gradients of the latest run of a record."""
     variables, results = record.latest_run
     if not MODE.recording:

@@ -26,6 +26,8 @@ _INNER = frozenset({
     "__dict__"})
 #: Attributes that are containers, whose elements change only with the version.
 TABLES = frozenset({"_params", "_cells", "_buffers"})
+#: Attributes that every Cell has for itself; a program may give others names with an underscore, too.
+OF_CELLS = frozenset({*_INNER, *TABLES, "_flags", "_layer", "_phase"})
 
 
 class Watcher(Protocol):
@@ -204,15 +206,15 @@ class Reads:
             if owner is None or owner._version == version:
                 continue
             if state is not None and _state(owner) != state:
-                return _named(owner)
+                return _name_of_owner(owner)
             for name, before, after in attributes:
                 now = attribute(owner, name)
                 if (before is not None and not before.same(now)) or (after is not None and not after.same(now)):
-                    return f"{_named(owner)}.{name}"
+                    return f"{_name_of_owner(owner)}.{name}"
             note[1] = owner._version
         self.epoch = epoch
         return None
 
 
-def _named(owner: Any) -> str:
+def _name_of_owner(owner: Any) -> str:
     return owner.path if hasattr(owner, "path") else f"Parameter {owner.name}"

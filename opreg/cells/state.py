@@ -26,7 +26,7 @@ class _State(threading.local):
     #: Results that Python calls of the current plan store for their gradients.
     runs: dict[Record, RecordedRun] | None = None
     #: Number of ``no_grad`` contexts around the running code.
-    blocked = property(lambda self: MODE.now().blocked, lambda self, value: setattr(MODE, "blocked", value))
+    blocked = property(lambda self: MODE.current().blocked, lambda self, value: setattr(MODE, "blocked", value))
 
 
 #: Read on every call of a Cell and on every operator of tensors.
@@ -34,10 +34,12 @@ STATE = _State()
 
 
 @contextlib.contextmanager
-def untraced() -> Iterator[None]:
-    """A context whose operators compute, even during a trace."""
+def untraced(observed: bool = False) -> Iterator[None]:
+    """A context whose operators compute, even during a trace; ``observed`` says whether reads are still noted."""
     before = STATE.trace, MODE.tracer, STATE.observer
-    STATE.trace = MODE.tracer = STATE.observer = None
+    STATE.trace = MODE.tracer = None
+    if not observed:
+        STATE.observer = None
     try:
         yield
     finally:

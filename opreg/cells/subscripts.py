@@ -41,7 +41,7 @@ def subscript(key: Any, shape: Shape) -> Any:
     if isinstance(key, tuple):
         parts = [_part(part) for part in key]
         if any(hasattr(part, "dtype") for part in parts):
-            parts = _fitted(parts, shape)
+            parts = _fit_to_shape(parts, shape)
     else:
         variable = _variable(key)
         if variable is not None and variable._dt.kind in "iu":
@@ -49,7 +49,7 @@ def subscript(key: Any, shape: Shape) -> Any:
         part = _part(key)
         if not hasattr(part, "dtype") or (shape and part.dtype.kind != "b"):
             return part
-        parts = _held(part, shape[:part.ndim], 0) if part.ndim and shape else _fitted([part], shape)
+        parts = _indices_of_mask(part, shape[:part.ndim], 0) if part.ndim and shape else _fit_to_shape([part], shape)
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
@@ -111,7 +111,7 @@ def _is_mask(part: Any) -> bool:
     return hasattr(part, "dtype") and part.dtype.kind == "b"
 
 
-def _fitted(parts: Sequence[Any], shape: Shape) -> list[Any]:
+def _fit_to_shape(parts: Sequence[Any], shape: Shape) -> list[Any]:
     """The parts, with masks replaced by indices, after a check against the shape."""
     count = sum(map(_axes, parts))
     if count > len(shape):
@@ -120,7 +120,7 @@ def _fitted(parts: Sequence[Any], shape: Shape) -> list[Any]:
     axis, fitted = 0, []
     for part in parts:
         if _is_mask(part) and part.ndim:
-            fitted += _held(part, shape[axis:axis + part.ndim], axis)
+            fitted += _indices_of_mask(part, shape[axis:axis + part.ndim], axis)
         else:
             fitted.append(part)
         axis += len(shape) - count if part is Ellipsis else _axes(part)
@@ -135,7 +135,7 @@ def _fitted(parts: Sequence[Any], shape: Shape) -> list[Any]:
     return fitted
 
 
-def _held(mask: Array, lengths: Shape, axis: int) -> list[Array]:
+def _indices_of_mask(mask: Array, lengths: Shape, axis: int) -> list[Array]:
     """The indices where a mask over some axes holds."""
     if mask.shape != lengths:
         raise SubscriptError(f"a mask of shape {show(mask.shape)} does not fit axes of the lengths {show(lengths)}, "

@@ -116,12 +116,12 @@ def evaluate_graph(graph: Graph, value_of: Callable[[Node], Any], applied: Calla
         if node.op is None:
             values[node] = (value_of(node),)
             continue
-        outs = (applied or _applied)(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
+        outs = (applied or _apply_operator)(node.op, [values[source][i] for source, i in node.inputs], node.attrs)
         values[node] = outs if isinstance(outs, (list, tuple)) else (outs,)
     return [values[node][i] for node, i in graph.heads]
 
 
-def _applied(op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
+def _apply_operator(op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
     """The results of an operator on tensors, also of one without inputs."""
     if values:
         return apply(op, values, attrs)

@@ -48,7 +48,7 @@ def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..
     return value, lambda *v: jvp(fn, inputs, v[0] if len(v) == 1 else v)[1]
 
 
-def _differentiated(curve: Callable[[TensorBase], Any], tangent: TensorBase) -> Callable[[TensorBase], Any]:
+def _derivative_of(curve: Callable[[TensorBase], Any], tangent: TensorBase) -> Callable[[TensorBase], Any]:
     return lambda t: jvp(curve, t, tangent)[1]
 
 
@@ -76,7 +76,7 @@ def _derivatives(fn: Callable[..., Any], primals: Sequence[TensorBase], series: 
     curve: Callable[[TensorBase], Any] = moving
     derivatives = [curve(zero)]
     for _ in range(orders):
-        curve = _differentiated(curve, one)
+        curve = _derivative_of(curve, one)
         derivatives.append(curve(zero))
     return derivatives
 

@@ -269,11 +269,11 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             return picked(self, key)
-        if (MODE.now().recording and self._entry is not None) or STATE.trace is not None:
+        if (MODE.current().recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
         try:
-            return tensor_over(_taken(np, self._data, key) if self._ctx.backend_name == "cpu" else
-                               self._ctx.run(_taken, self._ctx.xp, self._data, key), self._ctx)
+            return tensor_over(_copy_of_part(np, self._data, key) if self._ctx.backend_name == "cpu" else
+                               self._ctx.run(_copy_of_part, self._ctx.xp, self._data, key), self._ctx)
         except IndexError as error:
             raise SubscriptError(str(error)) from None
 
@@ -282,7 +282,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             STATE.trace.change(self, key, value)
             return
         key = subscript(key, self.shape)
-        if MODE.now().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
+        if MODE.current().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), ctx=self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
             self._data, self._entry = changed._data, changed._entry
@@ -310,7 +310,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             wrote(self._data, key)
 
     def _before_write(self) -> None:
-        mode = MODE.now()
+        mode = MODE.current()
         if mode.recording or mode.paused:  # records refer to the old values
             self._data = self._ctx.run(self._data.copy)
 
@@ -499,7 +499,7 @@ def _in_trace(value: Any) -> Any:
         return trace.read(value) if trace.knows(value) else None
     if not any(map(trace.knows, leaves(value))):
         return None
-    return _stacked(value, _host(_zeros_like_tree(value)).dtype)
+    return _stack_nesting(value, _host(_zeros_like_tree(value)).dtype)
 
 
 def _zeros_like_tree(value: Any) -> Any:
@@ -510,10 +510,10 @@ def _zeros_like_tree(value: Any) -> Any:
         if isinstance(value, (TensorBase, NDArray)) else value
 
 
-def _stacked(value: Any, dtype: np.dtype) -> Any:
+def _stack_nesting(value: Any, dtype: np.dtype) -> Any:
     """Nested lists of scalars and tensors, stacked to one tensor."""
     if isinstance(value, (list, tuple)):
-        return ops.stack(*[_stacked(part, dtype) for part in value], axis=0, num_args=len(value))
+        return ops.stack(*[_stack_nesting(part, dtype) for part in value], axis=0, num_args=len(value))
     return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
 def _is_large(host: np.ndarray) -> bool:
     """Whether some values exceed int64."""
@@ -656,7 +656,7 @@ def zeros_as(array: NDArray) -> Tensor:
     return tensor_over(ctx.run(ctx.xp.zeros_like, array._data), ctx)
 
 
-def _taken(xp: ArrayModule, source: Array, key: Any) -> Array:
+def _copy_of_part(xp: ArrayModule, source: Array, key: Any) -> Array:
     """The part of a raw array that a subscript selects, in memory of its own."""
     data = source[key]
     return data if isinstance(data, xp.ndarray) and data.flags.owndata else xp.array(data, order="C")

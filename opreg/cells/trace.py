@@ -140,7 +140,7 @@ class FunctionTracer(Tracer):
     def __enter__(self) -> FunctionTracer:
         # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a 0 is
         # an empty dimension, as outside of traces.
-        token = MODE.set(MODE.now().but(recording=True, np_shape=True))
+        token = MODE.set(MODE.current().but(recording=True, np_shape=True))
         self._before.append((STATE.trace, MODE.tracer, token))
         STATE.trace = MODE.tracer = self
         return self
@@ -307,8 +307,9 @@ class FunctionTracer(Tracer):
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Shapes and dtypes of a node's outputs; float32 where no rule decides. Users' code that runs to find them is
-        not traced."""
-        with untraced():
+        not traced; what a shape rule reads is noted."""
+        by_run = node.op is None or node.op.where is None or getattr(node.attrs, "inferred_by_run", False)
+        with untraced(observed=not by_run):
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
         if not self.root.symbolic and not all(is_known(spec.shape) for spec in specs):
             try:

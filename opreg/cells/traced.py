@@ -28,7 +28,6 @@ from . import tree
 from .bailout import HookSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
-from .hooks import has_hooks
 from .observer import Observer
 from .outside import set_state
 from .parameter import Parameter
@@ -36,6 +35,7 @@ from .parameter_container import ParameterContainer
 from .python_op import PYTHON
 from .state import STATE
 from .tensor import Tensor
+from .tensor_hooks import has_hooks
 from .trace import FunctionTracer
 from .traced_tensor import TracedTensor
 from .tree import Structure

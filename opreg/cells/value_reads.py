@@ -264,6 +264,9 @@ class ValueReads(AttributeReads):
         elif issubclass(cls, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 self.meet(part)
+        elif issubclass(cls, _VIEWS):
+            for part in gc.get_referents(value):
+                self.meet(part)
         elif issubclass(cls, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
                 self.meet(element)

@@ -66,7 +66,7 @@ class _Vmap:
                 raise ShapeError(f"{title}: tensor {i} of the inputs has {count} samples along axis {axes[i]} of "
                                  f"{show(values[i].shape)}, tensor {first} has {size} along axis {axes[first]} of "
                                  f"{show(values[first].shape)}")
-        batched_values = [BatchedValue(value if axis is None else _moved(value, axis, 0), axis is not None)
+        batched_values = [BatchedValue(value if axis is None else _move_axis(value, axis, 0), axis is not None)
                  for value, axis in zip(values, axes)]
 
         if STATE.trace is not None and STATE.trace.reads.observer is not None:
@@ -78,7 +78,7 @@ class _Vmap:
         results, nested = mapped(function, batched_values, size, title)
         out_axes: list[int | None] = []
         _spread(self.out_axes, nested, out_axes, f"{title}: out_axes")
-        outs = [_placed(result, axis, size, f"{title}: output {i}")
+        outs = [_place_samples(result, axis, size, f"{title}: output {i}")
                 for i, (result, axis) in enumerate(zip(results, out_axes))]
         if any(not isinstance(leaf, (TensorBase, np.ndarray)) for leaf in leaves):
             outs = list(map(as_array, outs))
@@ -129,7 +129,7 @@ def _axis(axis: int, rank: int, title: str) -> int:
     return axis % rank
 
 
-def _moved(value: Any, source: int, target: int) -> Any:
+def _move_axis(value: Any, source: int, target: int) -> Any:
     """A tensor with one axis moved to another position."""
     if source == target:
         return value
@@ -138,7 +138,7 @@ def _moved(value: Any, source: int, target: int) -> Any:
     return ops.transpose(value, axes=tuple(order))
 
 
-def _placed(result: BatchedValue, axis: int | None, size: int, title: str) -> Any:
+def _place_samples(result: BatchedValue, axis: int | None, size: int, title: str) -> Any:
     """A result with its samples along the requested axis."""
     value, batched = result
     if axis is None:
@@ -151,7 +151,7 @@ def _placed(result: BatchedValue, axis: int | None, size: int, title: str) -> An
         shape = value.shape
         value = value.reshape((1, *shape))
         value = ops.broadcast_to(value, shape=(size, *shape)) if size else value[0:0]
-    return _moved(value, 0, target)
+    return _move_axis(value, 0, target)
 
 
 @VMAP.provide

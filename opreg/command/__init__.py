@@ -69,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0, 1 for a negative answer, 2 for an error. A script that is run sets its own.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
-    parser = _Parser(prog="opreg", description="Operators: scripts, files and what there is.", epilog=_ENDS)
+    parser = _Parser(prog="opreg", epilog=_ENDS, description=(
+        "Check operators, run and draw models, convert weights, run and port old scripts."))
     parser.add_argument("--version", action="version", version=f"opreg {opreg.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     chosen = argv[0] if argv else ""

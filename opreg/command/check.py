@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     for text in options.input:  # words that are wrong are refused before a process starts
         parsing.array(text)
     parsing.attributes(options.attr)
-    report = _checked(options)
+    report = _run_check(options)
     if report is None:
         return 2
     say(options, {"title": report.title, "ok": report.ok, "verdicts": list(map(dataclasses.asdict, report))},
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     return int(not report.ok)
 
 
-def _checked(options: argparse.Namespace) -> Report | None:
+def _run_check(options: argparse.Namespace) -> Report | None:
     """Report of a check in a child process; None after the reason for a missing report was printed."""
     words = {name: getattr(options, name) for name in ("what", "input", "attr", "modules")}
     title, verdicts = options.what, list[Verdict]()
@@ -81,7 +81,7 @@ def _checked(options: argparse.Namespace) -> Report | None:
                 end = f"it has not ended after {options.timeout:g} seconds; --timeout gives it longer"
                 break
             if line is None:
-                end = _ended(process.wait())
+                end = _end_of_process(process.wait())
                 break
             if "refused" in line:
                 raise OpError(line["refused"])
@@ -104,7 +104,7 @@ def _checked(options: argparse.Namespace) -> Report | None:
     return Report(title, verdicts)
 
 
-def _ended(code: int) -> str:
+def _end_of_process(code: int) -> str:
     if code < 0:
         return f"it has ended the process by {signal.Signals(-code).name}"
     return f"it has ended the process with {code}, as os._exit does"

@@ -98,7 +98,7 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
     put = (formats.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
            else formats.writer(options.target, records, names))
     size = sum(value.nbytes for value in arrays.values())
-    with atomic_write(options.target) as file, _shown(file, size) as counted:
+    with atomic_write(options.target) as file, _file_with_progress(file, size) as counted:
         put(counted)
     return _ConversionReport({"arrays": len(arrays), "bytes": size},
                              f"{len(arrays)} arrays, {size} bytes: {options.target}")
@@ -119,7 +119,7 @@ def _to_onnx(options: argparse.Namespace) -> _ConversionReport:
     names_of_graph = {*net.symbol.list_arguments(), *net.symbol.list_auxiliary_states()}
     left = [name for name in net.weights if name not in names_of_graph]
     outputs, size = net.symbol.list_outputs(), os.path.getsize(options.target)
-    pictures = _drawn(net.symbol, options, {name: arrays[name].shape for name in names})
+    pictures = _draw_if_wanted(net.symbol, options, {name: arrays[name].shape for name in names})
     return _ConversionReport({"inputs": names, "outputs": outputs, "bytes": size, **pictures},
                              ", ".join([f"{', '.join(names)} -> {', '.join(outputs)}, {size} bytes: {options.target}",
                                         *pictures.values()]),
@@ -143,13 +143,13 @@ def _from_onnx(options: argparse.Namespace) -> _ConversionReport:
         save_arrays(weights, arrays)
         symbol.save(options.target)
     lost = [name for name in model.graph.initializers if name not in arguments and name not in states]
-    pictures = _drawn(symbol, options, shapes)
+    pictures = _draw_if_wanted(symbol, options, shapes)
     return _ConversionReport({"arrays": len(arrays), "weights": weights, **pictures},
                              ", ".join([f"{len(arrays)} arrays: {options.target}", weights, *pictures.values()]),
                              [f"constants of the graph, not weights: {list_names(lost, _NAMED)}"] if lost else [])
 
 
-def _drawn(net: Symbol, options: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> dict[str, str]:
+def _draw_if_wanted(net: Symbol, options: argparse.Namespace, shapes: Mapping[str, Sequence[int]]) -> dict[str, str]:
     """The file of the picture, drawn if there is to be one."""
     if not options.picture:
         return {}
@@ -178,7 +178,7 @@ class _Counting:
 
 
 @contextmanager
-def _shown(file: BinaryIO, size: int) -> Iterator[Any]:
+def _file_with_progress(file: BinaryIO, size: int) -> Iterator[Any]:
     """The file, with a progress line if there is a terminal."""
     if not is_enabled():
         yield file

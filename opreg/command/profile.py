@@ -65,7 +65,7 @@ def _script(options: argparse.Namespace) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(options.model)))
     try:  # the output must contain JSON only
         with collect() as events, contextlib.redirect_stdout(sys.stderr if options.json else sys.stdout):
-            code = _ended(options.model)
+            code = _exit_status(options.model)
     finally:
         sys.argv, sys.path[:] = before
     if options.trace:
@@ -74,7 +74,7 @@ def _script(options: argparse.Namespace) -> int:
     return code
 
 
-def _ended(script: str) -> int:
+def _exit_status(script: str) -> int:
     """Exit status of a script."""
     try:
         runpy.run_path(script, run_name="__main__")

@@ -121,16 +121,16 @@ def check(op: Op, inputs_given: Sequence[Any] | None) -> None:
         report = examine(op, inputs, attrs)
     else:
         try:
-            report = examine(op, _guessed(op), {})
+            report = examine(op, _guess_inputs(op), {})
         except Exception as error:  # the user's code got unsuitable random inputs
-            raise Unknown(_wanted(op, str(error).partition("\n")[0])) from None
+            raise Unknown(_line_to_add(op, str(error).partition("\n")[0])) from None
         if report["runs"].outcome == "failed":
-            raise Unknown(_wanted(op, report["runs"].text))
+            raise Unknown(_line_to_add(op, report["runs"].text))
     if not report.ok:
         raise Failed(str(report))
 
 
-def _wanted(op: Op, why: str) -> str:
+def _line_to_add(op: Op, why: str) -> str:
     """The line to add to the module if inputs cannot be guessed."""
     signature = op.signature
     needed = [field.name for field in signature.schema.fields if field.required and field.name != signature.variadic]
@@ -139,7 +139,7 @@ def _wanted(op: Op, why: str) -> str:
     return f"{why}. Say what it is checked on: {_INPUTS} = {{{op.op_type!r}: ({', '.join(words)})}}"
 
 
-def _guessed(op: Op) -> list[np.ndarray]:
+def _guess_inputs(op: Op) -> list[np.ndarray]:
     """Small random inputs, with shapes and dtypes inferred from the first one."""
     attrs = op.complete({op.signature.variadic: 2} if op.signature.variadic else {})
     names, outs = op.signature.inputs(attrs), len(op.signature.outputs(attrs))

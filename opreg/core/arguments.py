@@ -140,6 +140,14 @@ def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[st
             **{name: value for name, value in inputs.items() if name not in placed}}
 
 
+def _name_of_input(op: Op, attrs: dict[str, Any], place: int) -> str:
+    """The name of an input that depends on attributes; its number if the attributes are wrong."""
+    try:
+        return op.signature.arguments(op.complete(attrs))[place]
+    except Exception:
+        return str(place)
+
+
 def is_tensor(value: object) -> bool:
     """Whether a value is an array or a symbol, which cannot be an attribute."""
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
@@ -165,15 +173,15 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     values = list(args)
     if len(values) == 1 and isinstance(values[0], (list, tuple)):
         values = list(values[0])
+    attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
     for i, value in enumerate(values):
         if not is_value(value):
-            raise no_value(op, str(i), value)
-    attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
+            raise no_value(op, _name_of_input(op, attrs, i), value)
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
         if op.signature.variadic:
             raise ArgumentError(f"operator {op.name}: give inputs by position or by keyword, not both")
-        return {**_placed(op, values, named, attrs), **named}, attrs
+        return {**_match_names(op, values, named, attrs), **named}, attrs
     if op.signature.variadic:
         values = values or list(named.values())
         attrs.setdefault(op.signature.variadic, len(values))
@@ -181,7 +189,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     return named or values, attrs
 
 
-def _placed(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
+def _match_names(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> dict[str, Any]:
     """Match positional inputs with names, where others are given by keyword and the attributes decide which inputs
     there are."""
     names = op.signature.inputs(op.complete(non_none(**attrs)))
@@ -246,7 +254,7 @@ def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = Fal
         parameters, kind = [kinds(op.signature.many, kinds.VAR_POSITIONAL)], kinds.KEYWORD_ONLY
     else:
         kind = kinds.POSITIONAL_OR_KEYWORD
-        needed = names if op.signature.per_instance else _needed(op)
+        needed = names if op.signature.per_instance else _required_inputs(op)
         if made and op.rules.fill is not None:
             needed = [name for name in names[:1] if name in needed]
         first = next((i for i, name in enumerate(names) if name not in needed), None)
@@ -330,7 +338,7 @@ def _example(kind: Any) -> Any:
     return args[0] if origin is Literal else _example(args[0]) if args else 2 if kind in (int, float) else None
 
 
-def _needed(op: Op) -> list[str]:
+def _required_inputs(op: Op) -> list[str]:
     """The inputs that exist with all attributes."""
     names = list(op.signature.input_names)
     try:

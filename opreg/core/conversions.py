@@ -97,7 +97,8 @@ def member_names(value: Any) -> Any:
         return value.name
     if isinstance(value, dict):
         return {member_names(key): member_names(item) for key, item in value.items()}
-    return type(value)(map(member_names, value)) if type(value) in (tuple, list, set, frozenset) else value
+    kind: Any = type(value)
+    return kind(map(member_names, value)) if kind in (tuple, list, set, frozenset) else value
 
 
 def from_text(text: str) -> Any:
@@ -362,18 +363,18 @@ def _to_any(options: tuple[Converter, ...]) -> Converter:
     return convert
 
 
-def _to_kind(kind: type, *parts: Converter) -> Converter:
+def _to_kind(kind: Any, *parts: Converter) -> Converter:
     """Converts to a class whose values have a text, and the elements of a container by their own converters."""
 
     def convert(value: object) -> Any:
-        found = _literal(value) if isinstance(value, str) else value
+        found: Any = _literal(value) if isinstance(value, str) else value
         if issubclass(kind, (complex, np.number)) and isinstance(found, numbers.Number) and not isinstance(found, bool):
-            return kind(found)  # type: ignore[call-overload,arg-type]
+            return kind(found)
         if not isinstance(found, kind):
             raise TypeError(value)
         if len(parts) == 2:
-            return kind([[part(item) for part, item in zip(parts, pair)] for pair in found.items()])  # type: ignore
-        return kind(map(parts[0], found)) if parts else found  # type: ignore
+            return kind([[part(item) for part, item in zip(parts, pair)] for pair in found.items()])
+        return kind(map(parts[0], found)) if parts else found
 
     return convert
 
@@ -392,7 +393,7 @@ def _to_member(kind: type[enum.Enum]) -> Converter:
     return convert
 
 
-def _limited(convert: Converter, limits: list[Limit]) -> Converter:
+def _limit(convert: Converter, limits: list[Limit]) -> Converter:
     def limited(value: object) -> Any:
         typed = convert(value)
         if not all(limit.holds(typed) for limit in limits):
@@ -427,7 +428,7 @@ def converter(kind: Any) -> Converter:
         if _KEY in args:
             return _to_key
         convert = _to_number if _EXACT in args else converter(args[0])
-        return _limited(convert, [part for part in args[1:] if isinstance(part, Limit)])
+        return _limit(convert, [part for part in args[1:] if isinstance(part, Limit)])
     if origin in (Union, types.UnionType):
         # None first, so that the text "None" does not become a str.
         ordered = sorted(args, key=lambda arg: arg is not type(None))

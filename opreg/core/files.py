@@ -37,7 +37,7 @@ def adopting() -> Iterator[None]:
         raise as_op_error(error) from None
 
 
-def _named(path: str | os.PathLike) -> str:
+def _name_of_file(path: str | os.PathLike) -> str:
     name = os.fsdecode(path)
     if "\0" in name:
         raise ArgumentError(f"no file can have the name {name!r}: it holds a zero byte")
@@ -64,7 +64,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     Traceback (most recent call last):
     opreg.errors.FileFormatError: /dev/null: expected a file, found a device
     """
-    name = _named(path)
+    name = _name_of_file(path)
     with adopting():
         _refuse_others(name, os.stat(name).st_mode)  # before opening, which would wait for the writer of a pipe
         with open(name, "rb", opener=_without_waiting) as file:
@@ -185,7 +185,7 @@ def atomic_write(path: str | os.PathLike, mode: int | None = None) -> Iterator[B
 
 @contextmanager
 def _atomic_file(path: str | os.PathLike, mode: int | None) -> Iterator[BinaryIO]:
-    target = os.path.realpath(_named(path))  # the target of a link is replaced, not the link
+    target = os.path.realpath(_name_of_file(path))  # the target of a link is replaced, not the link
     before = None
     with suppress(FileNotFoundError):
         before = os.stat(target).st_mode

@@ -38,12 +38,12 @@ def empty(shape: Shape, dtype: np.dtype) -> np.ndarray:
     >>> empty((1 << 16,), np.dtype(np.float32)).ctypes.data % 4096
     2048
     """
-    return _placed(np.empty, shape, dtype)
+    return _aligned_array(np.empty, shape, dtype)
 
 
 def zeros(shape: Shape, dtype: np.dtype) -> np.ndarray:
     """An array of zeros."""
-    return _placed(np.zeros, shape, dtype)
+    return _aligned_array(np.zeros, shape, dtype)
 
 
 def copied(source: object, dtype: np.dtype | None = None) -> np.ndarray:
@@ -103,7 +103,7 @@ class OwnWorkspace(threading.local, Workspace):
     """
 
 
-def _placed(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: np.dtype) -> np.ndarray:
+def _aligned_array(make: Callable[[Shape, np.dtype], np.ndarray], shape: Shape, dtype: np.dtype) -> np.ndarray:
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LARGE or dtype.hasobject:
         return make(shape, dtype)

@@ -259,18 +259,18 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
     after: list[Step] = []
     if "add" in call.reqs and not call.op.traits.supports_add:
         for kernel in kernels:
-            if kernel.adds and _accepted(kernel, call, declined):
+            if kernel.adds and _accepts(kernel, call, declined):
                 return Prepared(call, kernel, declined)
         kernels, after = [kernel for kernel in kernels if not kernel.adds], call.aside()
     for kernel in kernels:
-        if _accepted(kernel, call, declined):
+        if _accepts(kernel, call, declined):
             return Prepared(call, kernel, declined, after)
     reasons = "; ".join(f"{name}: {reason}" for name, reason in declined)
     raise OpError(f"operator {call.op.name} has no kernel for this use on {call.ctx}"
                   f"{': ' if reasons else ''}{reasons}")
 
 
-def _accepted(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bool:
+def _accepts(kernel: Kernel, call: Call, declined: list[tuple[str, str]]) -> bool:
     """Whether a kernel accepts; if not, its reason is appended to ``declined``."""
     reason = None if kernel.accepts is None else kernel.accepts(call)
     if reason is not None:

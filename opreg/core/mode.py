@@ -148,8 +148,8 @@ _NOTHING: dict[str, Any] = {"recording": False, "training": False, "paused": Fal
 
 def _chosen(name: str) -> Any:
     """An attribute of the current mode as a property of the thread. Setting it replaces the mode."""
-    return property(lambda thread: getattr(thread.now(), name),
-                    lambda thread, value: thread.set(thread.now().but(**{name: value})))
+    return property(lambda thread: getattr(thread.current(), name),
+                    lambda thread, value: thread.set(thread.current().but(**{name: value})))
 
 
 class _Thread(threading.local):
@@ -161,7 +161,7 @@ class _Thread(threading.local):
     np_array: bool = _chosen("np_array")
     blocked: int = _chosen("blocked")
     #: Get the mode; set it, which returns a token; and restore the mode from before a token.
-    now: Callable[[], Mode]
+    current: Callable[[], Mode]
     set: Callable[[Mode], contextvars.Token[Mode]]
     reset: Callable[[contextvars.Token[Mode]], None]
     #: A context without numeric warnings and without choices.
@@ -178,12 +178,12 @@ class _Thread(threading.local):
         self.quiet.run(np.seterr, all="ignore")
         nothing = Mode(self.quiet.run, **_NOTHING)
         variable = contextvars.ContextVar("opreg", default=nothing)
-        self.now, self.set, self.reset, self.frame = variable.get, variable.set, variable.reset, None
+        self.current, self.set, self.reset, self.frame = variable.get, variable.set, variable.reset, None
         self.tracer = None
 
 
-#: The state of the current thread; its mode is ``MODE.now()``. Code that runs in every eager call uses the faster
-#: ``MODE.__dict__["now"]()``, with the thread's own dict.
+#: The state of the current thread; its mode is ``MODE.current()``. Code that runs in every eager call uses the faster
+#: ``MODE.__dict__["current"]()``, with the thread's own dict.
 MODE = _Thread()
 
 
@@ -206,7 +206,7 @@ def quiet(function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:
     array([-inf])
     """
     try:
-        return MODE.__dict__["now"]().run(function, *args, **keywords)
+        return MODE.__dict__["current"]().run(function, *args, **keywords)
     except RuntimeError as error:
         if not is_already_entered(error):
             raise
@@ -237,7 +237,7 @@ class Scope:
 
     def __enter__(self) -> Any:
         thread = MODE.__dict__
-        mode = thread["now"]()
+        mode = thread["current"]()
         after = mode.following.get(self._key) or mode.keep(self._key, self._next(mode))
         self._entered = mode, after, getattr(self, "_entered", None)
         thread["set"](after)
@@ -246,7 +246,7 @@ class Scope:
     def __exit__(self, *_: object) -> None:
         thread = MODE.__dict__
         before, after, self._entered = self._entered
-        mode = thread["now"]()
+        mode = thread["current"]()
         # Other choices may have been made inside, which stay.
         thread["set"](before if mode is after else mode.but(**{name: getattr(before, name) for name in self._chosen}))
 
@@ -290,13 +290,13 @@ class Recording(Scope):
 
     def __enter__(self) -> Recording:
         thread = MODE.__dict__
-        mode = thread["now"]()
+        mode = thread["current"]()
         thread["set"](mode.following.get(self._choice) or mode.recorded(*self._choice))
         return self
 
     def __exit__(self, *_: object) -> None:
         thread = MODE.__dict__
-        mode = thread["now"]()
+        mode = thread["current"]()
         thread["set"](mode.outside or mode.left())
 
     def _new_scope(self) -> Recording:

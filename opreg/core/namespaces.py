@@ -154,8 +154,9 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
         op = find(name) or find(f"_{name}")
         if op is None or op.name.startswith("custom."):
             users = find(f"custom.{name}")
-            raise UnknownOperatorError(f"{title} has no operator {name!r}. " + (nearest(name) if users is None else
-                                       f"A user's operator has this name: {title}.custom.{name}"))
+            advice = nearest(name, [*WRITTEN]) if users is None else \
+                f"A user's operator has this name: {title}.custom.{name}"
+            raise UnknownOperatorError(f"{title} has no operator {name!r}. {advice}")
         function = functions[name] = make(op, name)
         return function
 

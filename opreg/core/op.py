@@ -182,11 +182,10 @@ class Op(Declarations, PropMethods):
         if any(shape is None for shape in ins):
             return ins, outs
         results = self.rules.infer(attrs, *self.signature.placed(attrs, ins))
-        if not isinstance(results, list):
+        if self.op_type is not None:
+            results = _shapes_of(self, "infer", results, attrs, complete=False)
+        elif not isinstance(results, list):
             results = [results]
-        if self.rules.data_dependent and self.op_type is not None:  # users write None for ANY
-            results = [shape if shape is None else tuple([ANY if dim is None else dim for dim in shape])
-                       for shape in results]
         outs = [combined_shape(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
         if not all(map(is_known, ins)):
             ins = filled_shapes(self, ins, outs, attrs)  # outputs may now be known better
@@ -278,24 +277,43 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
         arrays = op.signature.placed(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
-        return _shapes_of(op, rule(call.attrs, *arrays), call.attrs)
+        return _shapes_of(op, "infer_from_data", rule(call.attrs, *arrays), call.attrs, complete=True)
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
             for shape in (answer if isinstance(answer, list) else [answer])]
 
 
-def _shapes_of(op: Op, answer: Any, attrs: Attrs) -> list[Shape]:
-    """Shapes of the outputs that a user's rule returned, after a check."""
-    names, shapes = op.signature.outputs(attrs), answer if isinstance(answer, list) else [answer]
-    output_shapes: list[Shape] = []
+def _shapes_of(op: Op, rule: str, answer: Any, attrs: Attrs, complete: bool) -> list[Any]:
+    """Shapes of the outputs that a user's rule returned, after a check.
+
+    Unless ``complete``, a dimension may be ANY; None means the same in shapes that depend on values.
+    """
+    names = op.signature.outputs(attrs)
+    several = isinstance(answer, (list, tuple)) and len(answer) == len(names) and all(
+        shape is None or isinstance(shape, (list, tuple)) for shape in answer)
+    shapes = answer if several else [answer]
+    result: list[Any] = []
     try:
-        output_shapes += [tuple([index(dim) for dim in shape]) for shape in shapes]
+        for shape in shapes:
+            if shape is None and op.rules.data_dependent and not complete:
+                result.append(None)
+            else:
+                result.append(tuple([_dimension(op, dim, complete) for dim in shape]))
     except TypeError:
         pass
-    if len(output_shapes) != len(names):
-        raise ArgumentError(f"operator {op.op_type!r}: its rule infer_from_data returned "
-                            f"{answer!r}, expected a shape for each of its outputs ({', '.join(names)})")
-    return output_shapes
+    if len(result) != len(names):
+        raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, expected a shape for each "
+                            f"of its outputs ({', '.join(names)}), such as (2, 3)")
+    return result
+
+
+def _dimension(op: Op, dim: Any, complete: bool) -> Any:
+    if not complete and (dim is ANY or (dim is None and op.rules.data_dependent)):
+        return ANY
+    length = index(dim)
+    if length < 0:
+        raise TypeError
+    return length
 
 
 def gradients_by_rule(op: Op, g: V | Sequence[V | None] | None, ins: Sequence[V], outs: Sequence[V], attrs: Attrs,

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from typing import NoReturn
 
-__all__ = ["CELLS", "OPTIMIZERS", "UPDATES", "elsewhere", "name_others", "without_others"]
+__all__ = ["CELLS", "OPTIMIZERS", "PACKAGES", "UPDATES", "elsewhere", "name_others", "without_others"]
 
 #: Equivalents of attributes, for arrays, tensors and symbols; ``F`` is ``mx.nd`` or ``mx.sym``.
 _BOTH = {
@@ -41,6 +41,21 @@ CELLS = {
     "named_children": "write net.name_cells()", "zero_grad": "value_and_grad gives gradients anew in each call",
     "cuda": "it computes where its inputs lie, and where its Parameters were made",
     "to": "it computes where its inputs lie; net.to_float(dtype) computes in another dtype"}
+
+#: Equivalents for names in the packages of PyTorch and JAX.
+PACKAGES = {
+    "cuda": "mx.gpu(i) for a device, mx.num_gpus() for their number", "device": "mx.cpu() or mx.gpu(i)",
+    "devices": "mx.num_gpus()", "device_count": "mx.num_gpus()", "device_put": "x.as_in_context(mx.gpu(i))",
+    "rand": "mx.nd.random.uniform(shape=shape)", "randn": "mx.nd.random.normal(shape=shape)",
+    "cat": "mx.nd.concat(x, y, dim=axis), or mx.ops.cat", "matmul": "mx.nd.dot(x, y), or mx.ops.matmul",
+    "as_tensor": "mx.Tensor(values)", "optim": "mx.optimizer, or an optimizer of mx.nn",
+    "functional": "mx.nd or mx.ops", "compile": "mx.jit", "inference_mode": "mx.no_grad()",
+    "DataLoader": "mx.gluon.data.DataLoader, or mx.io.NDArrayIter", "save": "mx.nd.save, or mx.save_checkpoint",
+    "load": "mx.nd.load, or mx.load_checkpoint", "autocast": "mx.amp", "jnp": "mx.np",
+    **{name: f"mx.nd.{name}, or mx.ops.{name}" for name in (
+        "zeros", "ones", "arange", "concat", "stack", "where", "sigmoid", "relu", "tanh", "softmax", "exp", "sqrt",
+        "abs", "sum", "mean", "max", "min", "dot")},
+    "array": "mx.nd.array(values), or mx.Tensor(values)", "empty": "mx.nd.empty(shape)"}
 
 _STEP = "call it: optimizer(grads), with the gradients that value_and_grad(forward, None, optimizer.parameters) gives"
 

@@ -191,7 +191,7 @@ def resolve(graph: Graph, strict: bool = True) -> Graph:
             if strict:
                 raise stands.missing()  # type: ignore[union-attr]  # only placeholders can be missing
             return None
-        new = _applied(op, node, stands, inputs)
+        new = _apply_operator(op, node, stands, inputs)
         if used[node] > new.count:
             raise _misfit(stands, f"node {node.name!r}: operator {op.name} has {new.count} outputs, but number "
                                   f"{used[node] - 1} is used")
@@ -213,7 +213,7 @@ def _misfit(stands: Placeholder | None, what: str) -> OpError:
     return ArgumentError(f"{what}; the operator was registered again after the symbol was made: make the symbol again")
 
 
-def _applied(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[Entry]) -> Node:
+def _apply_operator(op: Op, node: Node, stands: Placeholder | None, inputs: Sequence[Entry]) -> Node:
     attrs: Attributes
     keywords, tags = node.keywords, node.tags
     try:

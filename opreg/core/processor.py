@@ -82,12 +82,12 @@ def processor() -> Processor:
     >>> processor().cores >= 1 and processor().l2 >= 1 << 16
     True
     """
-    return _overridden(read(), os.environ.get("OPREG_PROCESSOR", ""))
+    return _override(read(), os.environ.get("OPREG_PROCESSOR", ""))
 
 
 def read(root: str | os.PathLike[str] = "/") -> Processor:
     """The processor as the system describes it; on Linux by files under ``root``."""
-    allowed = _allowed()
+    allowed = _allowed_cores()
     folder = os.fspath(root)  # text, since loading pathlib takes a thirtieth of the time of all operators
     cache_sizes: dict[str, int] = {}
     if sys.platform == "darwin":
@@ -110,7 +110,7 @@ def _machine() -> str:
     return os.uname().machine if hasattr(os, "uname") else ""
 
 
-def _allowed() -> list[int]:
+def _allowed_cores() -> list[int]:
     """The numbers of the logical cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         with suppress(OSError):
@@ -165,13 +165,13 @@ def _caches(folder: str, allowed: frozenset[int]) -> Iterator[tuple[str, int]]:
             continue
         size = _size(_text(f"{folder}/index{index}/size"))
         if size is not None and level != "l3":
-            sharing = len(allowed.intersection(_listed(_text(f"{folder}/index{index}/shared_cpu_list"))))
+            sharing = len(allowed.intersection(_numbers_in(_text(f"{folder}/index{index}/shared_cpu_list"))))
             size = size // max(sharing, 1) // _PAGE * _PAGE
         if size is not None and _credible(level, size):
             yield level, size
 
 
-def _listed(text: str) -> Iterable[int]:
+def _numbers_in(text: str) -> Iterable[int]:
     """The numbers in ``0-3,8``."""
     for part in text.strip().split(","):
         ends = [_size(end) for end in part.split("-")]
@@ -238,7 +238,7 @@ def _sysctl(name: str, text: bool = False) -> int | str | None:
 # ------------------------------------------------------------------------------------------------- overridden
 
 
-def _overridden(processor: Processor, text: str) -> Processor:
+def _override(processor: Processor, text: str) -> Processor:
     """A processor with some values replaced by those in a text such as ``"l2=256K cores=1"``."""
     values: dict[str, int] = {}
     for word in text.replace(",", " ").split():

@@ -1,8 +1,10 @@
-"""Progress: a line on a terminal that is rewritten while some work goes on.
+"""Progress: a line that is rewritten while some work goes on.
 
-It is written to the error stream, ten times a second at most, if that is a terminal. ``OPREG_PROGRESS=0`` turns it off,
-and ``OPREG_PROGRESS=1`` turns it on for any error stream. Lines that are logged or printed to the terminal meanwhile
-appear above it.
+It is written to the error stream, ten times a second at most, if that is a terminal or the output of a notebook's cell.
+``OPREG_PROGRESS=0`` turns it off, and ``OPREG_PROGRESS=1`` turns it on for any error stream; a file or a pipe gets only
+the lines that stay. Messages that are logged to the terminal meanwhile appear above the line, as does
+the text of ``print_above``. Other text that is printed follows the line, which continues below: ``sys.stdout`` stays as
+it is.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, ClassVar, Self, TextIO, TypeVar
 
-__all__ = ["Line", "counted", "duration", "is_terminal", "progress_text", "is_enabled"]
+__all__ = ["Line", "counted", "duration", "is_enabled", "is_rewritable", "print_above", "progress_text"]
 
 #: Seconds between two updates of the line, and seconds that ``counted`` waits before it shows a line at all.
 _INTERVAL, _PATIENCE = 0.1, 0.5
@@ -28,8 +30,10 @@ _clock = time.perf_counter
 T = TypeVar("T")
 
 
-def is_terminal(stream: object) -> bool:
-    """Whether a stream is a terminal on which a line can be rewritten."""
+def is_rewritable(stream: object) -> bool:
+    """Whether a line can be rewritten on a stream: on a terminal, and in the output of a notebook's cell."""
+    if _is_notebook(stream):
+        return True
     method = getattr(stream, "isatty", None)
     try:
         return method is not None and bool(method()) and os.environ.get("TERM") != "dumb"
@@ -37,12 +41,16 @@ def is_terminal(stream: object) -> bool:
         return False
 
 
+def _is_notebook(stream: object) -> bool:
+    return type(stream).__module__.partition(".")[0] == "ipykernel"
+
+
 def is_enabled(progress: bool | None = None) -> bool:
-    """Whether to write a line: by the argument, else by the environment variable, else if there is a terminal."""
+    """Whether to write a line: by the argument, else by the environment variable, else if a line can be rewritten."""
     if progress is not None:
         return progress
     setting = os.environ.get("OPREG_PROGRESS", "")
-    return setting != "0" if setting else is_terminal(sys.stderr)
+    return setting != "0" if setting else is_rewritable(sys.stderr)
 
 
 def duration(seconds: float) -> str:
@@ -78,20 +86,11 @@ def progress_text(done: int, total: int | None, *details: str, seconds: float = 
     return "  ".join([f"[{'#' * full}{'-' * (_BAR - full)}] {done}/{total}", *remaining, *details])
 
 
-class _OutputAboveLine:
-    """Standard output while a line is shown: text that is printed appears above the line."""
-
-    def __init__(self, stream: TextIO, line: Line):
-        self._stream, self._line = stream, line
-
-    def write(self, text: str) -> int:
-        if text:  # print(…, end="") also writes an empty text
-            self._line.clear()
-            self._line.give_way(not text.endswith("\n"))
-        return self._stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+def print_above(text: str) -> None:
+    """Print a text above the line that is shown now, if there is one."""
+    if Line.shown is not None:
+        Line.shown.clear()
+    print(text, flush=True)
 
 
 class Line:
@@ -103,7 +102,8 @@ class Line:
     patience : float
         Seconds before the line is shown for the first time.
     stream : file, optional
-        The terminal; the error stream by default.
+        Where it is written; the error stream by default. A stream on which no line can be rewritten gets only the
+        texts of ``leave``.
 
     Examples
     --------
@@ -113,17 +113,19 @@ class Line:
     ...     line.show("half")
     ...     line.leave("all")
     >>> stream.getvalue()
-    '\\rhalf\\rall \\n'
+    'all\\n'
     """
+
+    #: The line that was shown last, unless it is cleared.
+    shown: ClassVar[Line | None] = None
 
     def __init__(self, patience: float = 0.0, stream: TextIO | None = None):
         self._stream: TextIO = sys.stderr if stream is None else stream
         self._began = _clock()
         self._next = self._due_since = self._began + patience
         self._length = 0
-        self._gives_way = False
+        self._moves = is_rewritable(self._stream)
         self._handlers: list[logging.Handler] = []
-        self._printed: TextIO | None = None
 
     def begin(self) -> None:
         """Restart the count of seconds."""
@@ -144,10 +146,13 @@ class Line:
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before, as far as it fits."""
-        text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
-        if not self._gives_way:
+        if self._moves:
+            text = f"{text} "  # apart from what a program prints next
+            if not _is_notebook(self._stream):
+                text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
             self._write("\r" + text.ljust(self._length))
             self._length = len(text)
+            Line.shown = self
         now = _clock()
         self._next = max(self._next, now + _WORK * (now - self._due_since))  # a metric may take long
 
@@ -155,16 +160,18 @@ class Line:
         """Clear the line; the cursor is at its beginning."""
         if self._length:
             self._write("\r" + " " * self._length + "\r")
-            self._length = 0
-
-    def give_way(self, yes: bool) -> None:
-        """Say whether the terminal's current line has text that was printed: until it ends, nothing is shown."""
-        self._gives_way = yes
+            self._ended()
 
     def leave(self, text: str) -> None:
         """Show a text that stays, and continue on the next line."""
-        self._write(("\n" if self._gives_way else "\r") + text.ljust(self._length) + "\n")
-        self._length, self._gives_way = 0, False
+        self._write(("\r" if self._moves else "") + text.ljust(self._length) + "\n")
+        self._ended()
+
+    def _ended(self) -> None:
+        """Note that the cursor is at the beginning of a line."""
+        self._length = 0
+        if Line.shown is self:
+            Line.shown = None
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):  # work goes on if its terminal is closed
@@ -174,12 +181,9 @@ class Line:
     def __enter__(self) -> Self:
         loggers: list[Any] = [logging.root, *logging.root.manager.loggerDict.values()]
         handlers = {id(handler): handler for logger in loggers for handler in getattr(logger, "handlers", ())}
-        self._handlers = [handler for handler in handlers.values() if is_terminal(getattr(handler, "stream", None))]
+        self._handlers = [handler for handler in handlers.values() if is_rewritable(getattr(handler, "stream", None))]
         for handler in self._handlers:
             handler.addFilter(self._aside)
-        if is_terminal(sys.stdout):
-            self._printed = sys.stdout
-            sys.stdout = _OutputAboveLine(self._printed, self)
         return self
 
     def _aside(self, record: logging.LogRecord) -> bool:
@@ -189,8 +193,6 @@ class Line:
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
             handler.removeFilter(self._aside)
-        if isinstance(sys.stdout, _OutputAboveLine) and sys.stdout._line is self:  # not replaced by other code
-            sys.stdout = self._printed
         self.clear()
 
 

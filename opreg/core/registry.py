@@ -177,21 +177,23 @@ def user_operator(op_type: Any) -> Op:
         options = [name[len("custom."):] for name in names("custom.")]
         raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
             f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
-            did_you_mean(op_type, options)))
+            f"{did_you_mean(op_type, options)} @mx.operator.register({op_type!r}) above a Prop registers one"))
     return op
 
 
-def nearest(name: str) -> str:
-    """The sentence that offers the operators nearest to a name; internal ones only for an internal name."""
+def nearest(name: str, others: Sequence[str] = ()) -> str:
+    """The sentence that offers the operators, and other functions, nearest to a name; internal operators only for an
+    internal name."""
     _load()
-    return _nearest(name, len(_OPS))
+    return _nearest(name, tuple(others), len(_OPS))
 
 
 @cached(256)
-def _nearest(name: str, count: int) -> str:
+def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
     """``nearest`` while there are ``count`` names; cached, since programs look up the same missing name often."""
-    return did_you_mean(name, [candidate for candidate in names() if candidate.startswith("_") == name.startswith("_")
-                               and (name.startswith("custom.") or not candidate.startswith("custom."))])
+    internal, of_users = name.startswith("_"), name.startswith("custom.")
+    return did_you_mean(name, [candidate for candidate in (*names(), *others) if candidate.startswith("_") == internal
+                               and (of_users or not candidate.startswith("custom."))])
 
 
 def names(prefix: str = "") -> list[str]:

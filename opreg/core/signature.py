@@ -25,11 +25,11 @@ def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
     if callable(names):
         rule = Rule(names)
         return lambda attrs: tuple(rule(attrs))
-    return _fixed(tuple(names))
+    return _constant_names(tuple(names))
 
 
 @cached(1024)
-def _fixed(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
+def _constant_names(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
     """Names whatever the attributes: one function for all operators that have them."""
     return lambda attrs: names
 

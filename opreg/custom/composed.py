@@ -164,10 +164,10 @@ class _ShapeTracer(RuleTracer):
     def call(self, op: Op, values: Sequence[object], keywords: Attrs) -> list[TracedValue]:
         """Apply an operator to values and constants. Attributes may hold unknown dimensions."""
         entries = [self.entry(value) for value in values]
-        open_attrs = {name: _frozen(value) for name, value in keywords.items() if holds_any(value)}
+        open_attrs = {name: _freeze(value) for name, value in keywords.items() if holds_any(value)}
         if not open_attrs:
             return list(map(self.value, self.apply(op, entries, keywords)))
-        checked = op.complete({**keywords, **{name: _closed(value) for name, value in open_attrs.items()}})
+        checked = op.complete({**keywords, **{name: _fill_unknown(value) for name, value in open_attrs.items()}})
         attrs = op.signature.schema.made({**checked, **open_attrs}, False)
         node = self.add(op, attrs, entries, keywords)
         return [self.value((node, i)) for i in range(op.signature.visible(attrs))]
@@ -200,17 +200,17 @@ class _Shaped(TracedValue):
         return self._tracer.spec(self._entry).dtype or np.dtype(np.float32)
 
 
-def _closed(value: Any) -> Any:
+def _fill_unknown(value: Any) -> Any:
     """An attribute with a one for each unknown dimension."""
     if isinstance(value, (tuple, list)):
-        return tuple(map(_closed, value))
+        return tuple(map(_fill_unknown, value))
     if isinstance(value, slice):
-        return slice(*map(_closed, (value.start, value.stop, value.step)))
+        return slice(*map(_fill_unknown, (value.start, value.stop, value.step)))
     return 1 if value is ANY else value
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
@@ -223,7 +223,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
     inferred = _SHAPES[key] if lasting else None
     if inferred is None:
         try:
-            inferred = _traced(rule, use, ins)
+            inferred = _shapes_of_rule(rule, use, ins)
         except SpecsAsked:
             return ins, outs
         except (TypeError, ValueError) as error:
@@ -236,7 +236,7 @@ def _shapes(op: Op, rule: Rule, use: Attributes, ins: Shapes, outs: Shapes) -> t
     return ins if all(map(is_known, ins)) else filled_shapes(op, ins, outs, use), outs
 
 
-def _traced(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
+def _shapes_of_rule(rule: Rule, use: Attributes, ins: Shapes) -> Shapes:
     tracer = _ShapeTracer()
     results = rule(use, *[tracer.value(tracer.variable(f"input{i}", Spec(shape))) for i, shape in enumerate(ins)])
     return [tracer.spec(tracer.entry(result)).shape

@@ -56,7 +56,7 @@ def _mark(data: Any, req: str) -> Any:
     return flat
 
 
-def _untouched(mark: Any) -> bool:
+def _is_unwritten(mark: Any) -> bool:
     """Whether an output still holds the pattern. On a device, this copies one boolean to the host."""
     if hasattr(mark, "unwritten"):
         return mark.unwritten
@@ -104,7 +104,7 @@ def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raw
             if len(arrays) != len(old) or any(map(operator.is_not, arrays, old)):
                 raise OpError(f"{title} replaced an array in the list {key}, which has no effect. Write "
                               f"self.assign({key}[i], req[i], value)")
-        unwritten_outputs = [i for i, mark in enumerate(marks) if mark is not None and _untouched(mark)]
+        unwritten_outputs = [i for i, mark in enumerate(marks) if mark is not None and _is_unwritten(mark)]
         return [*unwritten(unwritten_outputs, returned), later]
 
     return FirstRun(first)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
 from .dry_run import dry_run, spec_of
 from .first_run import note_given
-from .gradient import OutGrads, Use, UsersSchema, by_rule, derive
+from .gradient import READS, OutGrads, OutsideValues, Use, UsersSchema, by_rule, derive
 from .signature import GIVEN, Signature, check_rule, read, read_types
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ class DefinedFunction(UsersSchema):
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
         self.by_run = AttrsRule(_alike)
+
+    @functools.cached_property
+    def function_reads(self) -> OutsideValues:
+        """Reads of the function, on which the result of a dry run depends."""
+        return READS.function([self.rule.function])
 
     def traced_code(self) -> list[Any]:
         """The function, where it is traced, and its gradient rule."""
@@ -154,7 +160,7 @@ class FunctionUse(Use):
         version = self.defined.reads().version() if self.lasting else None
         return None if version is None else (self, version)
 
-    def outside(self) -> BodyReads:
+    def outside(self) -> OutsideValues:
         """Reads of the function, where it is traced, and of its gradient rule."""
         return self.defined.reads()
 
@@ -223,18 +229,24 @@ class FunctionUse(Use):
 
     # --------------------------------------------------------------------------------------------- inference
 
+    @property
+    def inferred_by_run(self) -> bool:
+        """See ``Use.inferred_by_run``."""
+        return self.op.rules.shapes is self.defined.shapes_by_run
+
     def _dry_run(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
-        """Shapes and dtypes of the results by a dry run, cached for the use."""
-        key = (traced, *specs)
-        if key not in self.memo:
-            self.memo[key] = dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
+        """Shapes and dtypes of the results by a dry run, cached for the use until a value changes that the function
+        reads."""
+        key, version = (traced, *specs), self.defined.function_reads.version()
+        if key not in self.memo or self.memo[key][0] is not version:
+            self.memo[key] = version, dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
                 arrays, ctx, MODE.training), specs, traced)
-        return self.memo[key]
+        found: list[Spec] = self.memo[key][1]
+        return found
 
     def infer_specs(self, ins: Sequence[Spec], outs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
         """Infer shapes and dtypes by the declared rules, and by a dry run where there are none."""
-        op, rules = self.op, self.op.rules
-        by_run = rules.shapes is self.defined.shapes_by_run
+        op, rules, by_run = self.op, self.op.rules, self.inferred_by_run
         if self.declares or not by_run or rules.data_dependent:
             dtypes = op.infer_dtypes([spec.dtype for spec in ins], [spec.dtype for spec in outs], self)
             ins, outs = ([Spec(spec.shape, dtype) for spec, dtype in zip(*side)] for side in zip((ins, outs), dtypes))

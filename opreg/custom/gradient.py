@@ -30,7 +30,6 @@ from ..errors import ArgumentError, NotDifferentiableError, OpError
 if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..typing import Array
-    from .reads import BodyReads
 
 __all__ = ["Use", "UsersSchema", "GradientUse", "by_rule", "derive", "check_gradients", "read_only", "OutGrads",
            "COMPUTED", "READS"]
@@ -67,13 +66,13 @@ class UsersSchema(Schema):
     """
 
     op: Op
-    _reads: tuple[object, BodyReads] | None = None
+    _reads: tuple[object, OutsideValues] | None = None
 
     def traced_code(self) -> list[Any]:
         """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
         raise NotImplementedError
 
-    def reads(self) -> BodyReads:
+    def reads(self) -> OutsideValues:
         """Reads of the traced code. They are determined anew when another gradient rule is declared."""
         rule = self.op.rules.grad
         if self._reads is None or self._reads[0] is not rule:
@@ -110,6 +109,11 @@ class Use(Attributes):
     def ruled(self) -> bool:
         """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
+
+    @property
+    def inferred_by_run(self) -> bool:
+        """Whether shapes are found by a dry run, since no rule is declared."""
+        return False
 
     def named_rule(self, rule: str) -> str:
         """A rule that its author may write, in the form of its kind."""
@@ -157,12 +161,12 @@ def check_gradients(names: Sequence[str], gradients: Iterable[Any], ins: Sequenc
             g = None
         if g is not None:
             what = f"{title} of input {name!r}"
-            g = fit_gradient(g if isinstance(g, Value) else _lifted(g, like, what), like, what)
+            g = fit_gradient(g if isinstance(g, Value) else _gradient_as_array(g, like, what), like, what)
         results.append(g)
     return results + [None] * (len(ins) - len(names))
 
 
-def _lifted(g: object, like: Any, what: str) -> Any:
+def _gradient_as_array(g: object, like: Any, what: str) -> Any:
     """A gradient that is NumPy's, a list or a number as an array; an error that names anything else."""
     try:
         return like._lift(g)
@@ -282,7 +286,7 @@ def _gradient(forward: Op, derived: bool, visible: int) -> Op:
     if derived:
         op.kernel("traced", bound=True)(lambda call: [COMPUTED.function(call)])
     else:
-        op.kernel("gradient", bound=True)(_called)
+        op.kernel("gradient", bound=True)(_step_of_rule)
     return op
 
 
@@ -308,7 +312,7 @@ def _through(rule: UserRule | None, use: Use, g: OutGrads, ins: Sequence[Value],
             for i, (result, need) in enumerate(zip(results, needs))] + [None] * (len(ins) - count)
 
 
-def _called(call: Call) -> list[Callable[[], None]]:
+def _step_of_rule(call: Call) -> list[Callable[[], None]]:
     """The step that calls a user's rule."""
     use: Any = call.attrs
     inner, forward, rule = use.inner, use.inner.op, use.rule

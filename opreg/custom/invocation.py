@@ -67,7 +67,7 @@ for _name in _DONE.split():
         setattr(_Undeclared, f"__{_prefix}{_name}__", _Undeclared._refuse)
 
 
-def _noted(error: BaseException, title: str, attrs: PropUse, **lists: list) -> None:
+def _notes_of_specs(error: BaseException, title: str, attrs: PropUse, **lists: list) -> None:
     """Add to an exception of a user's method the specs of the method's arguments."""
     texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
              for name, arrays in lists.items() if arrays]
@@ -87,7 +87,7 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
     try:  # explicit keywords take half the time of a dict
         return forward(is_train=is_train, req=req, in_data=in_data, out_data=out_data, aux=aux)
     except Exception as error:
-        _noted(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
+        _notes_of_specs(error, _title(custom_op, "forward", attrs), attrs, in_data=in_data, out_data=out_data, aux=aux)
         raise
 
 
@@ -148,8 +148,8 @@ def run_backward(attrs: PropUse, custom_op: CustomOp, traced: bool, req: list[st
         backward: Callable[..., object] = custom_op.backward
         return backward(req=req, out_grad=out_grad, in_data=in_data, out_data=out_data, in_grad=in_grad, aux=aux)
     except Exception as error:
-        _noted(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
-               out_data=out_data, in_grad=in_grad, aux=aux)
+        _notes_of_specs(error, _title(custom_op, "backward", attrs), attrs, out_grad=out_grad, in_data=in_data,
+                        out_data=out_data, in_grad=in_grad, aux=aux)
         raise
 
 

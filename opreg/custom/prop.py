@@ -32,9 +32,9 @@ from ..errors import (
 from .answers import agree_dtypes, agree_shapes, check_dtype, check_groups, check_names, check_shape, check_stypes
 from .custom_op import CustomOpProp
 from .first_run import is_default
-from .gradient import READS, OutGrads, Use, UsersSchema, by_rule, check_gradients, derive, read_only
+from .gradient import READS, OutGrads, OutsideValues, Use, UsersSchema, by_rule, check_gradients, derive, read_only
 from .invocation import backward_steps, forward_steps
-from .purity import answers_alike, is_plain, methods_of
+from .purity import is_plain, lasting_answers
 from .signature import attribute, check_rule, hints
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class PropUse(Use):
                         f"{', '.join(texts)}; write one, as in __init__(self, k: int), or convert them")
         if message in _PAST_THE_END and hasattr(self, "auxiliary"):
             lists = zip(("in_data", "out_data", "aux"), (self.arguments, self.outputs, self.auxiliary), _LISTS)
-            note(error, "; ".join([_counted(*entry) for entry in lists]))
+            note(error, "; ".join([_count_text(*entry) for entry in lists]))
         if isinstance(error, AttributeError) and message.endswith(f"has no attribute {error.name!r}"):
             near = nearest(str(error.name), dir(error.obj))
             if near:
@@ -353,7 +353,7 @@ class PropUse(Use):
         version = cache.body.version()
         return None if version is None else (cache, version)
 
-    def outside(self) -> BodyReads:
+    def outside(self) -> OutsideValues:
         """Reads of the traced classes of the Prop and of its operator, and of the gradient rule."""
         return self.registered.reads()
 
@@ -418,12 +418,14 @@ class CallCache:
         Attributes of the derivative of the body.
     """
 
-    __slots__ = ("given", "names", "listed", "order", "reads", "runs", "body", "gradients", "_use", "_methods")
+    __slots__ = ("given", "names", "listed", "order", "reads", "runs", "body", "gradients", "_use", "_changed",
+                 "_asked")
 
     def __init__(self, use: PropUse, order: list[int]):
         self.given, self.order = dict(use), order
         self._use: dict[str, Any] = {}
-        self._methods: tuple[object, ...] | None = None
+        self._changed: Callable[[], bool] | None = None
+        self._asked = False
         self.names = [use.arguments, use.outputs, use.auxiliary]
         self.listed = [*map(list, self.names)]
         self.reads: dict[bool, tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -434,18 +436,18 @@ class CallCache:
     def share(self, use: PropUse) -> None:
         """Let later calls share the Prop of a use, if all Props would give the same answers. This is determined
         once."""
-        if self._methods is None:
-            methods = methods_of(use.prop.__class__)
-            if answers_alike(use.prop):
+        if not self._asked:
+            self._changed = lasting_answers(use.prop)
+            if self._changed is not None:
                 self._use = {**use.__dict__, "memo": None, "answers_alike": True}
-            self._methods = methods  # set last, for other threads
+            self._asked = True  # set last, for other threads
 
     def shared(self) -> PropUse | None:
         """A new use with the shared Prop; None if Props are not shared."""
         shared = self._use
         if not shared:
             return None
-        if methods_of(shared["prop"].__class__) != self._methods:  # a method was replaced
+        if self._changed():  # type: ignore[misc]  # it is set before the use is
             self._use = {}
             return None
         use = PropUse(self.given)
@@ -453,7 +455,7 @@ class CallCache:
         return use
 
 
-def _counted(list_name: str, names: Sequence[str], method: str) -> str:
+def _count_text(list_name: str, names: Sequence[str], method: str) -> str:
     """Text that tells the number of entries of a list, and the method that determines it."""
     if not names:
         return f"{list_name} has no entry, by {method}"
@@ -480,8 +482,6 @@ class RegisteredProp(UsersSchema):
         Caches of eager calls, by their keywords.
     told : set of str
         Inputs for which a warning was issued that their gradient is not written.
-    plain_types, plain_shapes : bool
-        Whether ``infer_type`` and ``infer_shape`` are the defaults.
     rule_of_class : Rule
         The gradient rule that asks the class.
     """
@@ -499,9 +499,17 @@ class RegisteredProp(UsersSchema):
         self.op_type, self.prop_class = op_type, prop
         self.calls = Recent(_KEPT)
         self.warned: set[str] = set()
-        self.plain_types = is_default(prop.infer_type)
-        self.plain_shapes = is_default(prop.infer_shape) and not hasattr(prop, "infer_shape_from_data")
         self.rule_of_class = AttrsRule(PropUse.differentiate)
+
+    @property
+    def plain_types(self) -> bool:
+        """Whether ``infer_type`` is the default; a program may replace the method at any time."""
+        return is_default(self.prop_class.infer_type)
+
+    @property
+    def plain_shapes(self) -> bool:
+        """Whether ``infer_shape`` is the default, and no shape depends on values."""
+        return is_default(self.prop_class.infer_shape) and not hasattr(self.prop_class, "infer_shape_from_data")
 
     @property
     def declared_rule(self) -> Any:

@@ -13,24 +13,26 @@ import builtins
 import dis
 import math
 import operator
+from collections.abc import Callable
 from types import CodeType, FunctionType, GetSetDescriptorType
 from typing import Any
 
 import numpy as np
 
 from ..core.bytecode_names import parts
+from ..core.comparisons import ABSENT
 
-__all__ = ["answers_alike", "is_plain", "methods_of"]
+__all__ = ["METHODS", "is_plain", "lasting_answers"]
 
 #: Methods whose answers may be cached, and methods that are always called, on the shared Prop.
 _CACHED_METHODS = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
           "declare_backward_dependency")
 _CALLED_METHODS = ("create_operator", "gradient")
+#: Methods of a Prop that decide its answers, and those of them that every class has.
+METHODS = (*_CACHED_METHODS, *_CALLED_METHODS)
+_ALWAYS = METHODS[:-1]
 #: Methods that make a class impure, since they may change any access.
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__setattr__", "__del__")
-
-#: Gets the methods of a Prop class that determine its answers.
-methods_of = operator.attrgetter(*_CACHED_METHODS, _CALLED_METHODS[0])
 
 _FUNCTIONS = {getattr(builtins, name) for name in (
     "len", "tuple", "list", "int", "float", "str", "bool", "range", "zip", "map", "filter", "sum", "max", "min", "abs",
@@ -50,8 +52,9 @@ _BASE = "opreg.custom.custom_op", "CustomOpProp"
 _SLOTS = GetSetDescriptorType
 
 
-def answers_alike(prop: Any) -> bool:
-    """Whether all Props of the same class and keywords give the same answers as this one, and never change.
+def lasting_answers(prop: Any) -> Callable[[], bool] | None:
+    """A function that tells whether a method, or a name that a method reads, has changed; until then all Props of the
+    same class and keywords give the same answers as this one. None if their answers may vary.
 
     Examples
     --------
@@ -63,22 +66,46 @@ def answers_alike(prop: Any) -> bool:
     ...     def infer_shape(self, in_shape):
     ...         self.asked = getattr(self, "asked", 0) + 1
     ...         return in_shape, in_shape, []
-    >>> answers_alike(Plain()), answers_alike(Counting())
-    (True, False)
+    >>> changed = lasting_answers(Plain())
+    >>> before = changed()
+    >>> Plain.infer_shape = lambda self, in_shape: (in_shape, in_shape, [])
+    >>> before, changed(), lasting_answers(Counting())
+    (False, True, None)
     """
     if not all(map(is_plain, vars(prop).values())):
-        return False
-    for kind in type(prop).__mro__:
+        return None
+    classes: list[tuple[Callable[[type], Any], type, Any, int]] = []
+    names: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+    for kind in type(prop).__mro__[:-1]:
         members = vars(kind)
-        if kind is object or (kind.__module__, kind.__name__) == _BASE:
+        if (kind.__module__, kind.__name__) == _BASE:
             continue
         if any(name in members for name in _HOOKS) or any(
                 hasattr(type(member), "__set__") for member in members.values() if not isinstance(member, _SLOTS)):
-            return False
-        if not all(_Method(prop, name, members[name]).is_pure() for name in (*_CACHED_METHODS, *_CALLED_METHODS)
-                   if name in members):
-            return False
-    return True
+            return None
+        own = [name for name in METHODS if name in members]
+        for method in [_Method(prop, name, members[name]) for name in own]:
+            if not method.is_pure():
+                return None
+            names.update(method.names())
+        places = ["__mro__", *(_ALWAYS if kind is type(prop) else own)]
+        for name in own:
+            places += [f"{name}.{part}" for part in ("__code__", "__defaults__", "__kwdefaults__")
+                       if getattr(members[name], part) is not None]
+        ask = operator.attrgetter(*places)
+        classes.append((ask, kind, ask(kind), len(members)))
+    read = list(names.values())
+
+    def changed() -> bool:
+        for ask, kind, before, count in classes:
+            if ask(kind) != before or len(kind.__dict__) != count:
+                return True
+        for space, name, value in read:
+            if space.get(name, ABSENT) is not value:
+                return True
+        return False
+
+    return changed
 
 
 def is_plain(value: object) -> bool:
@@ -97,6 +124,7 @@ class _Method:
         self._prop, self._name, self._function = prop, name, function
         self._mro = type(prop).__mro__
         self._free: dict[str, object] = {}
+        self._globals: set[str] = set()
 
     def is_pure(self) -> bool:
         function = self._function
@@ -112,6 +140,11 @@ class _Method:
         if self._name not in _CALLED_METHODS and not all(value in self._mro for value in self._free.values()):
             return False
         return all(self._allows(part) for part in parts(code))
+
+    def names(self) -> dict[tuple[int, str], tuple[dict[str, Any], str, Any]]:
+        """The global names that the method reads, with their values."""
+        space = self._function.__globals__
+        return {(id(space), name): (space, name, space.get(name, ABSENT)) for name in self._globals}
 
     def _allows(self, code: CodeType) -> bool:
         """Whether all instructions of a code object, of a method or of a comprehension in it, are known to be pure."""
@@ -153,6 +186,7 @@ class _Method:
         """Whether a global name has the same value in every call."""
         if self._name in _CALLED_METHODS:  # these methods are called each time anyway
             return True
+        self._globals.add(name)
         space = self._function.__globals__
         value = space.get(name, getattr(builtins, name, None))
         if value is math or value is ast:

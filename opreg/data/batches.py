@@ -20,7 +20,7 @@ from opreg.ndarray.sparse_arrays import over_stored
 from opreg.ndarray.sparse_numbers import Csr
 
 from ..core.spec import Shape, as_dtype, is_floating
-from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn
+from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn, whole_number
 from ..typing import DTypeLike
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "PrefetchingIter"]
@@ -196,7 +196,7 @@ def part(owner: str, count: int, num_parts: int, part_index: int) -> slice:
     return slice(count * part_index // num_parts, count * (part_index + 1) // num_parts)
 
 
-def _named(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
+def _name_arrays(data: Any, default: str, empty: bool) -> list[tuple[str, Source]]:
     """Arrays with names, on the host."""
     if data is None:
         data = []
@@ -272,9 +272,8 @@ class NDArrayIter(DataIter):
         if last_batch_handle not in valid:
             raise ArgumentError(f"there is no last_batch_handle {last_batch_handle!r}. "
                                 f"{did_you_mean(last_batch_handle, valid)}")
-        if batch_size < 1:
-            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
-        self.data, self.label = _named(data, data_name, False), _named(label, label_name, True)
+        batch_size = self.batch_size = whole_number(f"{type(self).__name__}: batch_size", batch_size, 1)
+        self.data, self.label = _name_arrays(data, data_name, False), _name_arrays(label, label_name, True)
         self.shuffle, self.last_batch_handle, self.layout = shuffle, last_batch_handle, layout
         self.num_data = self._count(self.data[0][1])
         for name, value in self.data + self.label:
@@ -418,7 +417,8 @@ class ResizeIter(DataIter):
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
         super().__init__(data_iter.batch_size)
-        self.data_iter, self.size, self.reset_internal, self.cur = data_iter, size, reset_internal, 0
+        self.data_iter, self.reset_internal, self.cur = data_iter, reset_internal, 0
+        self.size = whole_number("ResizeIter: size", size)
         self.provide_data, self.provide_label = data_iter.provide_data, data_iter.provide_label
         self.current_batch: DataBatch | None = None
 

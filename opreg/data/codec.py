@@ -118,14 +118,14 @@ def _pixels(image: Any, flag: int) -> np.ndarray:
         deep = (deep >> 8).astype(np.uint8) if deep.dtype.kind in "iu" else np.clip(deep, 0, 255).astype(np.uint8)
         return np.repeat(deep[:, :, None], 3, axis=2) if flag == COLOR else deep
     if image.mode in ("L", "1"):
-        return _converted(image, "L" if flag != COLOR else "RGB")
+        return _convert_mode(image, "L" if flag != COLOR else "RGB")
     if flag == UNCHANGED:
-        return _converted(image, "RGBA" if image.has_transparency_data else "RGB")
-    colors = _converted(image, "RGB")
+        return _convert_mode(image, "RGBA" if image.has_transparency_data else "RGB")
+    colors = _convert_mode(image, "RGB")
     return colors if flag == COLOR else _gray(colors)
 
 
-def _converted(image: Any, mode: str) -> np.ndarray:
+def _convert_mode(image: Any, mode: str) -> np.ndarray:
     return np.asarray(image if image.mode == mode else image.convert(mode))
 
 

@@ -61,17 +61,17 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
         buf = buf.asnumpy()
     if not isinstance(buf, (bytes, bytearray, memoryview, np.ndarray)):
         raise ArgumentError(f"imdecode: expected the bytes of an image, got {type(buf).__name__}")
-    return _decoded(bytes(buf), flag, to_rgb, out, "imdecode")
+    return _decode(bytes(buf), flag, to_rgb, out, "imdecode")
 
 
 def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True, out: NDArray | None = None
            ) -> NDArray:
     """Reads and decodes an image file; see `imdecode`."""
     with reading(filename) as file:
-        return _decoded(file.read(), flag, to_rgb, out, os.fspath(filename))
+        return _decode(file.read(), flag, to_rgb, out, os.fspath(filename))
 
 
-def _decoded(data: bytes, flag: int, to_rgb: bool | int, out: NDArray | None, name: str) -> NDArray:
+def _decode(data: bytes, flag: int, to_rgb: bool | int, out: NDArray | None, name: str) -> NDArray:
     if flag not in (0, 1):
         raise ArgumentError(f"flag={flag!r}: expected 1 for colours or 0 for gray")
     pixels = codec.decode(data, int(flag), name)
@@ -270,12 +270,13 @@ def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = Fa
     if len(angles) != len(images):
         raise ArgumentError(f"imrotate: {len(angles)} angles for {len(images)} images")
     height, width = images.shape[2:]
-    grid = np.stack([_turned(height, width, float(angle) * math.pi / 180, zoom_in, zoom_out) for angle in angles])
+    grid = np.stack([_source_positions(height, width, float(angle) * math.pi / 180, zoom_in,
+                                       zoom_out) for angle in angles])
     turned = operators.BilinearSampler(images, array(grid, ctx=src.context))
     return turned if src.ndim == 4 else turned[0]
 
 
-def _turned(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool) -> np.ndarray:
+def _source_positions(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool) -> np.ndarray:
     """The source position of each pixel, in [-1, 1] along both axes."""
     half_height, half_width = (height - 1) / 2, (width - 1) / 2
     down, across = np.arange(height)[:, None] - half_height, np.arange(width)[None] - half_width

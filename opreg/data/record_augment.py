@@ -234,7 +234,7 @@ class Augmentation:
 
     def _recolored(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         changes: list[Callable[[Pixels], Pixels]] = []
-        kinds = ((_brighter, self.brightness), (_contrasted, self.contrast), (_saturated, self.saturation))
+        kinds = ((_brighter, self.brightness), (_change_contrast, self.contrast), (_change_saturation, self.saturation))
         for change, share in kinds:
             if share > 0:
                 factor = 1 + rng.uniform(-share, share)
@@ -254,9 +254,9 @@ def _brighter(image: Pixels, factor: float) -> Pixels:
     return _bytes(image * np.float32(factor))
 
 
-def _contrasted(image: Pixels, factor: float) -> Pixels:
+def _change_contrast(image: Pixels, factor: float) -> Pixels:
     return _bytes(image * np.float32(factor) + np.float32((1 - factor) * (image @ _GRAY).mean()))
 
 
-def _saturated(image: Pixels, factor: float) -> Pixels:
+def _change_saturation(image: Pixels, factor: float) -> Pixels:
     return _bytes(image * np.float32(factor) + ((1 - factor) * (image @ _GRAY))[:, :, None])

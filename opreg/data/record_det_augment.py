@@ -31,7 +31,7 @@ def _common(boxes: np.ndarray, window: Window) -> np.ndarray:
     return np.maximum(across, 0) * np.maximum(down, 0)
 
 
-def _projected(rows: np.ndarray, window: Window) -> np.ndarray:
+def _project_boxes(rows: np.ndarray, window: Window) -> np.ndarray:
     """Boxes in the coordinates of a window, clipped at its edges."""
     x, y, width, height = window
     out = rows.copy()
@@ -137,7 +137,7 @@ class DetAugmentation:
         height, width = image.shape[:2]
         sides = [(int(before * size), int((scale - before - 1) * size)) for before, size in ((y, height), (x, width))]
         return (np.pad(image, (*sides, (0, 0)), constant_values=self.fill_value),
-                _projected(rows, (-x, -y, scale, scale)))
+                _project_boxes(rows, (-x, -y, scale, scale)))
 
     def _cropped(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
         """The first valid crop of any sampler, or the whole image."""
@@ -180,7 +180,7 @@ class DetAugmentation:
             stay = ((middle >= window[:2]) & (middle < np.add(window[:2], window[2:]))).all(axis=1)
         else:
             stay = common / areas > self.emit_overlap_thresh
-        return _projected(rows[stay], window) if stay.any() else None
+        return _project_boxes(rows[stay], window) if stay.any() else None
 
     def _fitted(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         """The image resized to the output shape, or to fit within it."""

@@ -17,7 +17,7 @@ from opreg.ndarray import save as save_arrays
 
 from ..core import threads
 from ..core.spec import Shape, as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note, whole_number
 from ..typing import DTypeLike
 from . import codec
 from .batches import DataBatch, DataDesc, DataIter, Prefetched, leave
@@ -162,7 +162,7 @@ class _Samples:
         return work
 
 
-def _taken(kind: type[A], keywords: dict[str, Any]) -> A:
+def _take_settings(kind: type[A], keywords: dict[str, Any]) -> A:
     """Take the settings out of the keywords."""
     settings: dict[str, Any] = {}
     for field in fields(kind):
@@ -198,15 +198,14 @@ class _RecordIter(MXDataIter, Generic[A]):
         shape: Shape = tuple(int(length) for length in data_shape)
         if len(shape) != 3 or shape[0] not in (1, 3, 4) or min(shape) < 1:
             raise ShapeError(f"{what}: data_shape={shape}: expected one, three or four channels, height and width")
-        if batch_size < 1:
-            raise ArgumentError(f"batch_size={batch_size}: expected at least one")
+        batch_size = self.batch_size = whole_number(f"{type(self).__name__}: batch_size", batch_size, 1)
         if damaged not in ("refuse", "skip"):
             raise ArgumentError(f"there is no damaged {damaged!r}. {did_you_mean(damaged, ('refuse', 'skip'))}")
         self.path, self.data_shape = os.fspath(path_imgrec), shape
         self._out = as_dtype(self._dtype if dtype is None else dtype)
         self._listed = listed_images(path_imglist) if path_imglist else None
         keywords["data_shape"] = shape
-        self._augment: A = _taken(self._kind, keywords)
+        self._augment: A = _take_settings(self._kind, keywords)
         self._own_settings(keywords)
         leave(what, [name for name in keywords if name not in _IDLE],
               [*vars(self._augment), *_SETTINGS, *_IDLE])
@@ -435,13 +434,13 @@ class ImageRecordIter(_RecordIter[Augmentation]):
         return (self._width,) if self._width > 1 else ()
 
     def _maker(self) -> Callable[..., _Sample]:
-        return functools.partial(_classified, self._augment, self._listed, self._width, self._mirror, self._light,
+        return functools.partial(_labelled_sample, self._augment, self._listed, self._width, self._mirror, self._light,
                                  _Draws(self._seed, self._seed_aug))
 
 
-def _classified(augment: Augmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int,
-                mirror: tuple[bool, bool], most: tuple[float, float], draws: _Draws, record: bytes,
-                drawn: tuple[int, int]) -> _Sample:
+def _labelled_sample(augment: Augmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int,
+                     mirror: tuple[bool, bool], most: tuple[float, float], draws: _Draws, record: bytes,
+                     drawn: tuple[int, int]) -> _Sample:
     """A sample from a record: an image and its label."""
     header, data = unpack(record)
     label = _label_of(listed, header)
@@ -541,7 +540,8 @@ class ImageDetRecordIter(_RecordIter[DetAugmentation]):
         return (self._label_length + 4,)
 
     def _maker(self) -> Callable[..., _Sample]:
-        return functools.partial(_boxed, self._augment, self._listed, self._width, self._label_length, self._fill,
+        return functools.partial(_boxed_sample, self._augment, self._listed, self._width, self._label_length,
+                                 self._fill,
                                  _Draws(self._seed, self._seed_aug))
 
 
@@ -558,8 +558,8 @@ def _label_lengths(path: str, starts: np.ndarray) -> Iterable[int]:
         reader.close()
 
 
-def _boxed(augment: DetAugmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int, room: int,
-           fill: float, draws: _Draws, record: bytes, drawn: tuple[int, int]) -> _Sample:
+def _boxed_sample(augment: DetAugmentation, listed: Mapping[int, tuple[np.ndarray, str]] | None, width: int, room: int,
+                  fill: float, draws: _Draws, record: bytes, drawn: tuple[int, int]) -> _Sample:
     """A sample from a record: an image and its boxes."""
     header, data = unpack(record)
     label = _label_of(listed, header)

@@ -481,7 +481,7 @@ def pack_img(header: Sequence[Any], img: np.ndarray, quality: int = 95, img_fmt:
     img_fmt : str
         File format: ".jpg" or ".png".
     """
-    return pack(header, codec.encode(_swapped(np.asarray(img)), img_fmt, quality))
+    return pack(header, codec.encode(_swap_red_and_blue(np.asarray(img)), img_fmt, quality))
 
 
 def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
@@ -504,10 +504,10 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
         raise ArgumentError(f"iscolor={iscolor!r}: expected -1, 0 or 1")
     header, data = unpack(s)
     pixels = codec.decode(data, iscolor)
-    return header, pixels[:, :, 0] if pixels.shape[2] == 1 else np.ascontiguousarray(_swapped(pixels))
+    return header, pixels[:, :, 0] if pixels.shape[2] == 1 else np.ascontiguousarray(_swap_red_and_blue(pixels))
 
 
-def _swapped(image: np.ndarray) -> np.ndarray:
+def _swap_red_and_blue(image: np.ndarray) -> np.ndarray:
     """The image with red and blue exchanged; alpha stays last."""
     if image.ndim < 3 or image.shape[2] < 3:
         return image

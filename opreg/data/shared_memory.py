@@ -83,7 +83,7 @@ def _descriptor(size: int) -> int:
     return descriptor
 
 
-def _lies_there(size: int, dtype: np.dtype) -> bool:
+def _is_in_shared_memory(size: int, dtype: np.dtype) -> bool:
     """Whether an array of ``size`` bytes and this dtype is placed in shared memory."""
     return size >= _LEAST and dtype.names is None and not dtype.hasobject and hasattr(socket, "send_fds")
 
@@ -101,7 +101,7 @@ class WorkerMemory:
     def empty(self, shape: Shape, dtype: np.dtype) -> np.ndarray:
         """An uninitialized array."""
         size = math.prod(shape) * dtype.itemsize
-        if not _lies_there(size, dtype):
+        if not _is_in_shared_memory(size, dtype):
             return np.empty(shape, dtype)
         return self._piece(size).array(0, shape, dtype, self._done)
 
@@ -174,7 +174,7 @@ class _Packer(pickle.Pickler):
         if not is_ours and type(obj) is not np.ndarray:
             return None
         array = obj._data if is_ours and isinstance(obj._data, np.ndarray) else obj.asnumpy() if is_ours else obj
-        if not _lies_there(array.nbytes, array.dtype):
+        if not _is_in_shared_memory(array.nbytes, array.dtype):
             return None
         piece = _piece_of(array)
         if piece is None or not array.flags.c_contiguous or piece.number in self.pieces or self._made.has_lent(piece):

@@ -146,25 +146,25 @@ class CSVIter(_RowsOfFiles):
                  num_parts: int = 1, part_index: int = 0, **keywords: Any):
         leave("CSVIter", [name for name in keywords if name not in _IDLE], ("round_batch", "batch_size", "dtype"))
         kind = as_dtype(dtype)
-        data = _separated(data_csv, data_shape, kind)
+        data = _read_csv(data_csv, data_shape, kind)
         if label_csv is None:
             name = f"labels of {data_csv}"
             label = _zeros(name, len(data), _shape_of_row(name, label_shape), kind)
         else:
-            label = _separated(label_csv, label_shape, kind)
+            label = _read_csv(label_csv, label_shape, kind)
         rows = part("CSVIter", len(data), num_parts, part_index)
         data, label = data[rows], label[rows]
         super().__init__(data, label, batch_size, round_batch, data_name, label_name)
 
 
-def _separated(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.ndarray:
+def _read_csv(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.ndarray:
     """The rows of a CSV file."""
     shape = _shape_of_row(path, shape)
     with reading(path) as file:
         if not file.read(1):
             raise FileFormatError(f"{path}: expected rows of numbers, the file is empty")
         try:
-            rows = _parsed(file, dtype)
+            rows = _parse_values(file, dtype)
         except (ValueError, OverflowError, DeprecationWarning) as error:
             raise FileFormatError(f"{path}: expected rows of numbers, separated by commas: {_short(error)}") from None
     if not rows.size:
@@ -174,7 +174,7 @@ def _separated(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.nd
     return rows.reshape(-1, *shape)
 
 
-def _parsed(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
+def _parse_values(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
     """The values of a file, one row per line."""
     def parsed(kind: Any, converter: Callable[[str], Any] | None = None) -> np.ndarray:
         file.seek(0)

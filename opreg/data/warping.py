@@ -41,7 +41,7 @@ def warp(image: np.ndarray, matrix: np.ndarray, height: int, width: int, fill: f
     for along, across, offset in ((a, b, -a * right - b * down), (c, d, -c * right - d * down)):
         place = np.rint(along * x * 1024).astype(np.int64) + np.rint((across * y + offset) * 1024).astype(np.int64)
         places.append((place + half) >> (10 if method == 0 else 5))
-    return _sampled(image, places[0], places[1], fill, method)
+    return _sample_pixels(image, places[0], places[1], fill, method)
 
 
 def warp_perspective(image: np.ndarray, matrix: np.ndarray, height: int, width: int, fill: float | np.ndarray,
@@ -52,7 +52,7 @@ def warp_perspective(image: np.ndarray, matrix: np.ndarray, height: int, width: 
     scale = np.divide(1 if method == 0 else _STEPS, depth, out=np.zeros_like(depth), where=depth != 0)
     far = 1 << 30  # beyond each image
     across, down = (np.rint(np.clip(place * scale, -far, far)).astype(np.int64) for place in (across, down))
-    return _sampled(image, across, down, fill, method)
+    return _sample_pixels(image, across, down, fill, method)
 
 
 def perspective_matrix(start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -64,8 +64,8 @@ def perspective_matrix(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     return np.append(np.linalg.solve(rows, np.concatenate([u, v])), 1).reshape(3, 3)
 
 
-def _sampled(image: np.ndarray, across: np.ndarray, down: np.ndarray, fill: float | np.ndarray, method: int
-             ) -> np.ndarray:
+def _sample_pixels(image: np.ndarray, across: np.ndarray, down: np.ndarray, fill: float | np.ndarray, method: int
+                   ) -> np.ndarray:
     """The image at places in steps of a pixel, or of whole pixels for method 0."""
     framed = np.empty((image.shape[0] + 2, image.shape[1] + 2, image.shape[2]), image.dtype)
     framed[...] = fill

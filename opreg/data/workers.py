@@ -225,7 +225,7 @@ class Processes:
         code, label = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"
         ending = "ended" if code is None else \
             f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-        at = f", making {self._batch} {_shown(worker.tasks[0][1])}" if worker.tasks else ""
+        at = f", making {self._batch} {_samples_text(worker.tasks[0][1])}" if worker.tasks else ""
         self.close()
         raise OpError(f"{self._owner}: worker {label} {ending}{at}. Without workers the error is raised in the program "
                       f"itself, where a debugger can stop")
@@ -237,13 +237,19 @@ class Processes:
             for number in numbers:
                 self._made.pop(number, None)
 
+    def anew(self) -> Processes:
+        """Workers for later batches, with the dataset as it is then; these end with the last of their batches."""
+        workers = Processes(self._wanted, self._dataset, self._batchify, self._owner, self._batch)
+        workers._count = self._count  # random values depend on it
+        return workers
+
     def close(self) -> None:
         """End the processes; the next scheduled batch starts new ones."""
         self._end()
         self._waiting.clear()
 
 
-def _shown(samples: Sequence[Any]) -> str:
+def _samples_text(samples: Sequence[Any]) -> str:
     shown = ", ".join(str(sample) for sample in samples[:8])
     return f"[{shown}, …]" if len(samples) > 8 else f"[{shown}]"
 
@@ -292,10 +298,10 @@ def _batch_message(memory: WorkerMemory, dataset: Any, batchify_fn: Batchify, sa
     try:
         return True, *memory.pack(_make_batch(dataset, batchify_fn, samples))
     except Exception as error:
-        note(error, f"{where} {_shown(samples)}; the traceback in the worker is\n"
+        note(error, f"{where} {_samples_text(samples)}; the traceback in the worker is\n"
                     + "".join(traceback.format_tb(error.__traceback__)))
         try:
             return False, *memory.pack(error)
         except Exception:
             text = "".join(traceback.format_exception_only(error))
-            return False, *memory.pack(OpError(f"{where} {_shown(samples)}: {text.strip()}"))
+            return False, *memory.pack(OpError(f"{where} {_samples_text(samples)}: {text.strip()}"))

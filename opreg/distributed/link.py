@@ -27,7 +27,7 @@ SINCE = "OPREG_DISTRIBUTED_SINCE"
 PATIENCE = 30
 
 
-def _described(number: int) -> str:
+def _descriptor_identity(number: int) -> str:
     """A file descriptor with its file's identity, so that it is not confused with another one."""
     status = os.fstat(number)
     return f"{number}:{status.st_dev}:{status.st_ino}"
@@ -39,7 +39,7 @@ def inherited(variable: str) -> int | None:
     with suppress(OSError, ValueError):
         text = os.environ.pop(variable, "")
         number = int(text.partition(":")[0])
-        if text == _described(number):
+        if text == _descriptor_identity(number):
             os.set_inheritable(number, False)
             return number
     return None
@@ -75,12 +75,13 @@ class Launcher:
         self._own, self._theirs = socket.socketpair()
         self._lock = tempfile.TemporaryFile()  # noqa: SIM115 - the job inherits it
         self.numbers = [self._theirs.fileno(), self._lock.fileno()]
-        self.environ: Mapping[str, str] = {LINK: _described(self.numbers[0]), LOCK: _described(self.numbers[1])}
+        self.environ: Mapping[str, str] = {LINK: _descriptor_identity(self.numbers[0]),
+                                           LOCK: _descriptor_identity(self.numbers[1])}
         self._stdin: int | None = None
         if stdin:
             self._stdin = os.dup(0)
             self.numbers.append(self._stdin)
-            self.environ = {**self.environ, STDIN: _described(self._stdin)}
+            self.environ = {**self.environ, STDIN: _descriptor_identity(self._stdin)}
 
     def given(self) -> None:
         """Close the job's ends in this process, after the job has inherited them."""

@@ -210,7 +210,7 @@ class MpiGroup(Group):
         odd = [rank for rank, text in enumerate(texts) if text != common]
         if odd:
             first = odd[0]
-            error = RankError(f"{what} of {_shown(texts, odd, common)}")
+            error = RankError(f"{what} of {_differences_text(texts, odd, common)}")
             error.rank, error.reason = self.ranks[first], f"{what} is another"
             raise error
 
@@ -260,7 +260,7 @@ def _store(out: Any, received: np.ndarray) -> None:
         out[...] = received
 
 
-def _shown(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
+def _differences_text(texts: Sequence[str], odd: Sequence[int], common: str) -> str:
     """Texts of the ranks that differ; for long texts the differing lines."""
     mine, common_text = texts[odd[0]], common
     if len(mine) + len(common_text) > 200:

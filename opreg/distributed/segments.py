@@ -41,7 +41,7 @@ def forget_names() -> None:
     The memory itself is freed with the last process that has mapped it, however that ends. All processes that share it
     must have mapped it by now; MPICH opens names only during its start.
     """
-    for path in _mapped("self"):
+    for path in _mapped_paths("self"):
         with suppress(OSError):  # another rank was first
             os.unlink(path)
 
@@ -63,7 +63,8 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
             break
         used: set[str] = set()
         for process in filter(str.isdecimal, os.listdir("/proc")):
-            used.update(_opened(process), _mapped(process))  # mapped files need not be open, so maps are checked last
+            used.update(_opened(process),
+                        _mapped_paths(process))  # mapped files need not be open, so maps are checked last
         for path in unused - used:
             with suppress(OSError):
                 os.unlink(path)
@@ -79,7 +80,7 @@ def _opened(process: str) -> Iterator[str]:
                 yield os.readlink(f"/proc/{process}/fd/{number}")
 
 
-def _mapped(process: str) -> Iterator[str]:
+def _mapped_paths(process: str) -> Iterator[str]:
     """The paths of MPICH's memory that a process has mapped."""
     with suppress(OSError), open(f"/proc/{process}/maps", "rb") as lines:
         for line in lines:

@@ -195,7 +195,7 @@ class Watch:
 
     def _refuse(self, ranks: Sequence[int], reason: str, position: Position) -> None:
         error = RankError(f"rank {self.rank} cannot go on with call {position.number}, {position.call}: "
-                          f"{_listed(ranks)}: {reason}")
+                          f"{_ranks_text(ranks)}: {reason}")
         error.rank, error.reason = ranks[0], reason
         raise error
 
@@ -273,5 +273,5 @@ def _write(state: bytes) -> None:
             os.write(int(os.environ[LIFELINE]), state)
 
 
-def _listed(ranks: Sequence[int]) -> str:
+def _ranks_text(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"

@@ -120,28 +120,28 @@ class Term:
         self.prim, self.args = prim, args
 
     def __add__(self, other: Operand) -> Term:
-        return self if _is(other, -0.0) else add(self, other)
+        return self if _is_constant(other, -0.0) else add(self, other)
 
     def __radd__(self, other: Operand) -> Term:
-        return self if _is(other, -0.0) else add(other, self)
+        return self if _is_constant(other, -0.0) else add(other, self)
 
     def __sub__(self, other: Operand) -> Term:
-        return self if _is(other, 0.0) else subtract(self, other)
+        return self if _is_constant(other, 0.0) else subtract(self, other)
 
     def __rsub__(self, other: Operand) -> Term:
         return subtract(other, self)
 
     def __mul__(self, other: Operand) -> Term:
-        return self if _is(other, 1) else multiply(self, other)
+        return self if _is_constant(other, 1) else multiply(self, other)
 
     def __rmul__(self, other: Operand) -> Term:
-        return self if _is(other, 1) else multiply(other, self)
+        return self if _is_constant(other, 1) else multiply(other, self)
 
     def __truediv__(self, other: Operand) -> Term:
-        return self if _is(other, 1) else divide(self, other)
+        return self if _is_constant(other, 1) else divide(self, other)
 
     def __rtruediv__(self, other: Operand) -> Term:
-        return reciprocal(self) if _is(other, 1) else divide(other, self)
+        return reciprocal(self) if _is_constant(other, 1) else divide(other, self)
 
     def __mod__(self, other: Operand) -> Term:
         return mod(self, other)
@@ -150,13 +150,13 @@ class Term:
         return mod(other, self)
 
     def __pow__(self, other: Operand) -> Term:
-        if _is(other, 1):
+        if _is_constant(other, 1):
             return self
-        if _is(other, 2):
+        if _is_constant(other, 2):
             return square(self)
-        if _is(other, 3):  # ``power`` costs thirty times as much
+        if _is_constant(other, 3):  # ``power`` costs thirty times as much
             return self * square(self)
-        return reciprocal(self) if _is(other, -1) else power(self, other)
+        return reciprocal(self) if _is_constant(other, -1) else power(self, other)
 
     def __rpow__(self, other: Operand) -> Term:
         return power(other, self)
@@ -187,7 +187,7 @@ Operand: TypeAlias = Term | float
 _REACH = 2.0 ** 63
 
 
-def _is(value: Operand, number: float) -> bool:
+def _is_constant(value: Operand, number: float) -> bool:
     """Whether a value is a constant equal to this number, with the same sign if it is zero."""
     return (not isinstance(value, Term) and value == number
             and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))

@@ -214,7 +214,7 @@ class Schedule:
             arrays[target][...] = arrays[source]
         for function, named, pick in self.steps:
             *read, out = pick(arrays)
-            function = _right(function, out)
+            function = _correct_function(function, out)
             if named:
                 function(*read, out=out)
             else:
@@ -232,14 +232,14 @@ class Schedule:
                                  for source, out in self.fills]
         for function, named, pick in self.steps:
             *read, out = pick(arrays)
-            function = _right(function, out)
+            function = _correct_function(function, out)
             bound.append(functools.partial(function, *read, out=out) if named else
                          functools.partial(function, *read, out))
         return bound + [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                         for source, out in self.copies]
 
 
-def _right(function: Callable, out: Array) -> Callable:
+def _correct_function(function: Callable, out: Array) -> Callable:
     """The function, or a replacement for one that computes wrong results into such an array.
 
     ``negative`` of NumPy 2.4 is wrong if the output is strided and the input has a stride of 4 elements of 32 bits, or

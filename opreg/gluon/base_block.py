@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from opreg.ndarray.io import load, save
 from opreg.symbol.naming import Prefix, new_name
 
-from ..cells.state import STATE
+from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write
 from ..errors import is_it, warn
@@ -280,7 +280,7 @@ class Block:
     def save(self, prefix: str) -> None:
         """Write names and traced graphs to ``<prefix>-model.json`` and parameters to ``<prefix>-model.params``."""
         model: dict[str, Any] = {}
-        for key, block, inside in _numbered(self, model):
+        for key, block, inside in _number_blocks(self, model):
             inside[key] = {"orig_name": block.name, **block._saved_graph(),
                            "children": {child.name: name for name, child in block._children.items()}}
         with atomic_write(f"{prefix}-model.json") as file:
@@ -292,7 +292,7 @@ class Block:
         with open(f"{prefix}-model.json", encoding="utf-8") as file:
             model = json.load(file)
         entries = []
-        for key, block, inside in _numbered(self, model):
+        for key, block, inside in _number_blocks(self, model):
             entry = inside[key]
             entries.append((block, entry["children"]))
             block.__dict__["_name"] = entry["orig_name"]
@@ -323,7 +323,7 @@ class Block:
         of parameters, hooks."""
         parameters = {id(each): each for each in (*self._reg_params.values(), *self.params.values())}
         arrays = [id(array) for parameter in parameters.values() for array in parameter._data or ()]
-        return f"{self._version} {arrays} {[*self._forward_hooks]} {[*self._forward_pre_hooks]}"
+        return f"{self._version} {arrays} {len(self.params)} {[*self._forward_hooks]} {[*self._forward_pre_hooks]}"
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Register a block as a child; its name is its number by default."""
@@ -387,8 +387,9 @@ class Block:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)
         if STATE.trace is not None:
-            STATE.trace.reads.comparisons.path(self, "{}._traced_state()", self._traced_state(),
-                                               f"the block {self.name}")
+            reads = STATE.trace.reads
+            with untraced():  # each of the values that it is made of would be compared, too
+                reads.comparisons.path(self, "{}._traced_state()", self._traced_state(), f"the block {self.name}")
         return out
 
     def forward(self, *args: Any) -> Any:
@@ -406,7 +407,7 @@ class Block:
         print_summary(self, inputs)
 
 
-def _numbered(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
+def _number_blocks(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:
     """The blocks of a tree by class and number, each with its dict in the file of ``save``."""
     count = 0
 

@@ -474,7 +474,7 @@ class Parameter:
 def _overwrite(target: NDArray, data: Any) -> None:
     """Write values to an array with ``attach_grad``, which stays the same variable of the tape."""
     entry, target._entry = target._entry, None
-    if MODE.now().paused:  # what was recorded before reads the old values
+    if MODE.current().paused:  # what was recorded before reads the old values
         target._data = target._ctx.run(target._data.copy)
     try:
         target[:] = data

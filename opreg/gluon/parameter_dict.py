@@ -105,7 +105,7 @@ class ParameterDict:
                 continue
             if key == "shape" and value is not None:
                 value = (value,) if isinstance(value, int) else value
-                joined = _joined(value, existing)
+                joined = _merge_shapes(value, existing)
                 if joined is not None:
                     parameter._shape = joined
                     continue
@@ -259,7 +259,7 @@ class ParameterDict:
                                  "Make sure that source and target networks have the same prefix.")
 
 
-def _joined(new: Dims, old: Dims) -> tuple[int, ...] | None:
+def _merge_shapes(new: Dims, old: Dims) -> tuple[int, ...] | None:
     """Two shapes with unknown lengths, merged; None where they disagree."""
     if len(new) != len(old) or any(a != b and a > 0 and b > 0 for a, b in zip(new, old)):
         return None

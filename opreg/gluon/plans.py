@@ -83,7 +83,7 @@ class BlockPlans:
         placed = self._placed.get(ctx)
         if placed is None or not all(map(is_, placed.weights, weights)):
             placed = self._placed[ctx] = _Placed(weights)
-        training = MODE.now().training
+        training = MODE.current().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
         if kind is None or (kind[2] is not None and kind[2]() is not None):

@@ -22,8 +22,8 @@ FOUND = "uses the values that it read while it was traced"
 
 #: Functions whose result depends on the caller's mode, by the identity of their code.
 _MODES = {id(function.__code__): function for function in (is_recording, is_training, is_np_shape)}
-#: Attributes of blocks that this library's own code reads.
-_FORWARDS = frozenset({"forward", "hybrid_forward"})
+#: Attributes of blocks that this library's own code reads, and whose changes no version counts.
+_ATTRIBUTES = frozenset({"forward", "hybrid_forward", "_params"})
 #: Methods by which blocks are called.
 _CALLED = ("__call__", "forward", "hybrid_forward")
 
@@ -64,7 +64,7 @@ class _Observer(GraphObserver):
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
         """Note that an attribute of an object is read in a frame."""
-        if name in _FORWARDS or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
+        if name in _ATTRIBUTES or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
             super().attribute(owner, name, value, frame)
 
     def meet(self, value: Any) -> None:

@@ -87,10 +87,10 @@ def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
             return translate(_dialect(), nodes, values, program.graph.heads, program.is_train)
         except Untranslatable:
             pass
-    return _called(program, inputs, seed)
+    return _jax_callback(program, inputs, seed)
 
 
-def _called(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
+def _jax_callback(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     """The operator as a callback, with its gradient, and the gradient of that."""
     import jax
 

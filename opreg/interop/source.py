@@ -122,7 +122,7 @@ class Source:
         self.states, self.outputs = tuple(states), tuple(symbols[True].list_outputs())
 
     def _of_operator(self, what: Any, attrs: Mapping[str, Any]) -> None:
-        op = _named(what) if isinstance(what, str) else what
+        op = _operator_of_name(what) if isinstance(what, str) else what
         if not isinstance(op, Op):
             raise ArgumentError(f"{self.way}: expected an operator, its name, a Symbol or a Cell, got {what!r}")
         self.op, self.title = op, f"operator {op.op_type or op.name!r}"
@@ -183,7 +183,7 @@ class Source:
                                 f"{self.title}: unknown attribute {name!r}. {did_you_mean(name, open_ones)}")
 
 
-def _named(name: str) -> Op:
+def _operator_of_name(name: str) -> Op:
     """An operator by its name; users' operators come before built-in ones."""
     op = find(f"custom.{name}") or find(name)
     if op is None:

@@ -120,7 +120,7 @@ _says = entering(TABLE)
 
 
 @_says("_copy")
-def _unchanged(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
+def _identity(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     return x
 
 
@@ -141,7 +141,7 @@ def _transpose(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
 
 
 @_says("SwapAxis")
-def _swapped(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
+def _swap_axes(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     axes = [*range(len(_shape(d.spec(x))))]
     first, second = attrs["dim1"], attrs["dim2"]
     axes[first], axes[second] = axes[second], axes[first]
@@ -169,11 +169,11 @@ def _cast(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> Any:
     return d.cast(x, after)
 
 
-def _filled(value: float) -> Callable[..., Any]:
+def _fill_with(value: float) -> Callable[..., Any]:
     return lambda d, attrs, outs, x: d.broadcast(d.cast(d.number(value, x), _dtype(outs[0])), _shape(outs[0]))
 
 
-TABLE.update(zeros_like=_filled(0.0), ones_like=_filled(1.0))
+TABLE.update(zeros_like=_fill_with(0.0), ones_like=_fill_with(1.0))
 
 
 def _axes_of(d: Dialect, attrs: Any, x: Any, name: str) -> tuple[int, ...]:
@@ -195,7 +195,7 @@ def _keeps_float_dtype(d: Dialect, attrs: Any, outs: list[Spec], x: Any) -> None
 
 
 @_says("sum", "_np_sum", "mean", "_npi_mean", "prod", "_np_prod")
-def _reduced(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any:
+def _reduce(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any:
     _keeps_float_dtype(d, attrs, outs, x)
     axes = _axes_of(d, attrs, x, name)
     if not axes:
@@ -223,7 +223,7 @@ def _extreme(d: Dialect, attrs: Any, outs: list[Spec], x: Any, name: str) -> Any
 
 
 @_says("Concat", "stack")
-def _joined(d: Dialect, attrs: Any, outs: list[Spec], *xs: Any, name: str) -> Any:
+def _join(d: Dialect, attrs: Any, outs: list[Spec], *xs: Any, name: str) -> Any:
     rank = len(_shape(outs[0]))
     if name == "Concat":
         return d.concat(xs, attrs["dim"] % rank)
@@ -338,7 +338,7 @@ def _matmul(d: Dialect, attrs: Any, outs: list[Spec], x: Any, y: Any) -> Any:
 
 
 #: Rules that receive the name under which they are called.
-NAMED = {_reduced, _extreme, _joined, _softmax}
+NAMED = {_reduce, _extreme, _join, _softmax}
 #: Instructions whose derivative is the same in all libraries, at all values.
 _SMOOTH = frozenset({"add", "subtract", "multiply", "negative", "square", "exp", "expm1", "log", "log1p", "sin", "cos",
                      "sinh", "cosh", "tanh", "sqrt"})
@@ -396,12 +396,12 @@ def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads
         if node.op is None:
             continue
         ins = [values[entry] for entry in node.inputs]
-        for i, out in enumerate(_applied(d, node.op, node.attrs, ins, is_train)):
+        for i, out in enumerate(_apply_operator(d, node.op, node.attrs, ins, is_train)):
             values[node, i] = out
     return [values[entry] for entry in heads]
 
 
-def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
+def _apply_operator(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
     """Outputs of one operator of values."""
     values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
     shapes, dtypes = inferred(op, attrs, values)
@@ -409,7 +409,7 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
     if op.where is not None or op.traits.traced:
-        return _opened(d, op, attrs, ins, outs, is_train) if op.traits.traced else _refused(op)
+        return _opened(d, op, attrs, ins, outs, is_train) if op.traits.traced else _refuse(op)
     if op.name in TABLE:
         rule = TABLE[op.name]
         try:
@@ -420,15 +420,16 @@ def _applied(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> 
                 raise
     expression = op.rules.expression(attrs) if op.rules.expression is not None else None
     if expression is None or len(outs) != 1:
-        return _refused(op)
-    return [_computed(d, op, attrs, expression, ins, outs[0], is_train)]
+        return _refuse(op)
+    return [_compute_expression(d, op, attrs, expression, ins, outs[0], is_train)]
 
 
-def _refused(op: Op) -> Sequence[Any]:
+def _refuse(op: Op) -> Sequence[Any]:
     raise Untranslatable(op.name)
 
 
-def _computed(d: Dialect, op: Op, attrs: Any, expression: Any, ins: Sequence[Any], out: Spec, is_train: bool) -> Any:
+def _compute_expression(d: Dialect, op: Op, attrs: Any, expression: Any, ins: Sequence[Any], out: Spec,
+                        is_train: bool) -> Any:
     """Outputs of an element-wise operator of values; its derivative is the operator's own."""
     dtypes = {_dtype(d.spec(x)) for x in ins}
     if dtypes != {_dtype(out)} or not is_floating(_dtype(out)):
@@ -451,16 +452,16 @@ def _computed(d: Dialect, op: Op, attrs: Any, expression: Any, ins: Sequence[Any
         needs = tuple([k == i for k in range(len(xs))])
         rule = subgraph(op, attrs, (True,), needs, is_train, lambda: [out] * (len(xs) + 2))
         place = rule.results[i]
-        return _walked(d, rule, [g, *xs, y], is_train)[place] if place is not None else \
+        return _run_rule(d, rule, [g, *xs, y], is_train)[place] if place is not None else \
             d.broadcast(d.number(0.0, y), _shape(out))
 
     return d.elementwise(forward, pull, [d.broadcast(x, _shape(out)) for x in ins])
 
 
-def _walked(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> list[Any]:
+def _run_rule(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> list[Any]:
     """The values of all entries of a gradient rule, from its inputs."""
     for op, attrs, _, places, _ in rule.steps:
-        values += _applied(d, op, attrs, [values[i] for i in places], is_train)
+        values += _apply_operator(d, op, attrs, [values[i] for i in places], is_train)
     return values
 
 
@@ -505,7 +506,7 @@ def _by_rule(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], i
     def backward(heads: Sequence[Any], xs: Sequence[Any], ys: Sequence[Any]) -> list[Any]:
         specs = [*outs, *map(d.spec, xs), *outs]
         rule = rule_graph(op, attrs, [True] * len(outs), needs, is_train, specs)
-        values = _walked(d, rule, [*heads, *xs, *ys], is_train)
+        values = _run_rule(d, rule, [*heads, *xs, *ys], is_train)
         zeros = TABLE["zeros_like"]
         return [zeros(d, {}, [d.spec(x)], x) if place is None else values[place]
                 for place, x, need in zip(rule.results, xs, needs) if need]

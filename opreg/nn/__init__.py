@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ..aliases import inner
 from ..cells.buffers import Buffer as Buffer  # repeated as a sign to type checkers that it is public
 from ..cells.cell import Cell as Cell
-from ..cells.hooks import HookHandle as HookHandle
-from ..cells.hooks import convention as convention
+from ..cells.handles import HookHandle as HookHandle
+from ..cells.handles import convention as convention
 from ..cells.jacobian import Jvp as Jvp
 from ..cells.jacobian import Vjp as Vjp
 from ..cells.parameter import Parameter as Parameter

@@ -83,7 +83,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
         raise ArgumentError("save_checkpoint: files are not encrypted; enc_key must be None")
     if format not in ("ckpt", "safetensors"):
         raise ArgumentError(f"save_checkpoint: format must be 'ckpt' or 'safetensors', got {format!r}")
-    arrays = dict(_named(save_obj))
+    arrays = dict(_names_and_arrays(save_obj))
     for name, value in (append_dict or {}).items():
         if name in arrays:
             raise ArgumentError(f"save_checkpoint: append_dict: there is already a parameter {name!r}")
@@ -107,7 +107,7 @@ def _path(owner: str, name: object) -> str:
     return os.fsdecode(name)
 
 
-def _named(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
+def _names_and_arrays(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
     """Names and arrays of the content to save."""
     if isinstance(save_obj, Cell):
         save_obj.check_names()
@@ -258,10 +258,10 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
         if (dense := record.dense()) is None:
             raise FileFormatError(f"{path}: expected an array {name!r}, found a record without one")
         arrays[name] = dense
-    return _compared(path, arrays)
+    return _verify_checksum(path, arrays)
 
 
-def _compared(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _verify_checksum(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays without the checksum, which is the last one and is verified.
 
     The checksum is found by its name, or by its value if the name is damaged. If both are damaged, a checksum counts

@@ -35,7 +35,7 @@ def get_rng_state() -> Tensor:
     """
     state = generators.snapshot()
     devices = [[place, drawn] for place, drawn in state["devices"].items()]
-    text = json.dumps({"seed": state["seed"], "devices": devices}, default=_encoded)
+    text = json.dumps({"seed": state["seed"], "devices": devices}, default=_encode)
     return from_numpy(np.frombuffer(text.encode(), np.uint8).copy())
 
 
@@ -56,7 +56,7 @@ def set_rng_state(state: Tensor) -> None:
     if not isinstance(state, Tensor):
         raise ArgumentError(f"set_rng_state: expected a Tensor returned by get_rng_state, got {type(state).__name__}")
     try:
-        value = json.loads(state.asnumpy().astype(np.uint8).tobytes(), object_hook=_decoded)
+        value = json.loads(state.asnumpy().astype(np.uint8).tobytes(), object_hook=_decode)
         devices = {tuple(place): tuple(drawn) for place, drawn in value["devices"]}
     except (KeyError, TypeError, ValueError):
         raise ArgumentError("set_rng_state: expected a tensor returned by get_rng_state, got a tensor of other contents"
@@ -93,12 +93,12 @@ def initial_seed() -> int:
     return generators.initial()
 
 
-def _encoded(array: np.ndarray) -> dict[str, object]:
+def _encode(array: np.ndarray) -> dict[str, object]:
     """An array of a device's generator, encoded for JSON."""
     return {"dtype": array.dtype.str, "shape": array.shape, "base64": base64.b64encode(array.tobytes()).decode()}
 
 
-def _decoded(value: dict[str, Any]) -> object:
+def _decode(value: dict[str, Any]) -> object:
     if "base64" not in value:
         return value
     return np.frombuffer(base64.b64decode(value["base64"]), value["dtype"]).reshape(value["shape"])

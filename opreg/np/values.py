@@ -268,7 +268,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if MODE.tracer is not None:
             leave_trace((self, key))
         key, basic = _subscript(key, self._data.shape)
-        if self._entry is not None and MODE.now().recording:
+        if self._entry is not None and MODE.current().recording:
             return ops._subscript(self, key=key)
         try:
             data = view_at(self._data, key) if basic else self._ctx.run(self._data.__getitem__, key)
@@ -323,7 +323,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
         """A view with another shape, given literally; one -1 is inferred."""
         result = NumpyValue.reshape(self, *shape, order=order, **keywords)
-        if self._entry is not None and MODE.now().recording:
+        if self._entry is not None and MODE.current().recording:
             return result
         return self._view(self._data.reshape(result.shape), None)
 

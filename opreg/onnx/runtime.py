@@ -73,8 +73,8 @@ def inference_session(model: Any, sess_options: Any = None, **keywords: Any) -> 
     >>> session.run(None, {"data": data})  # doctest: +SKIP
     """
     runtime, extensions = _package("onnxruntime"), _package("onnxruntime_extensions")
-    proto, folder = _unloaded(model)
-    if any(_runs_here(proto, node) for function in proto.functions for node in function.node):
+    proto, folder = _model_without_weights(model)
+    if any(_is_registered_operator(proto, node) for function in proto.functions for node in function.node):
         proto = onnx("inliner").inline_local_functions(proto)
     nodes = _python_nodes(proto)
     errors: list[BaseException] = []
@@ -119,7 +119,7 @@ def _session_type(runtime: Any, errors: list[BaseException]) -> type:
     return type("InferenceSession", (runtime.InferenceSession,), {name: checked(name) for name in _RUNNING})
 
 
-def _unloaded(model: Any) -> tuple[Any, str | None]:
+def _model_without_weights(model: Any) -> tuple[Any, str | None]:
     """A copy of the model whose weights in other files stay there, and the folder of these files."""
     proto = onnx().ModelProto()
     if hasattr(model, "opset_import"):
@@ -148,7 +148,7 @@ class _Kinds(NamedTuple):
     outputs: list[np.dtype]
 
 
-def _runs_here(proto: Any, node: Any) -> bool:
+def _is_registered_operator(proto: Any, node: Any) -> bool:
     """Whether a node applies an operator that is registered here.
 
     Raises
@@ -194,7 +194,7 @@ def _python_nodes(proto: Any) -> dict[tuple[int, int], _Kinds]:
         before, missing = len(nodes), ""
         for number, ((graph, _), (_, known)) in enumerate(zip(_scopes(proto.graph), _scopes(inferred.graph))):
             for place, node in enumerate(graph.node):
-                if (number, place) in nodes or not _runs_here(proto, node):
+                if (number, place) in nodes or not _is_registered_operator(proto, node):
                     continue
                 unknown = [name for name in node.input if name and name not in known]
                 if unknown:
@@ -231,13 +231,14 @@ def _let_python_run(extensions: Any, proto: Any, nodes: Mapping[tuple[int, int],
     """Replace these nodes by calls of Python operators."""
     for number, (graph, _) in reversed(list(enumerate(_scopes(proto.graph)))):  # bodies before the graphs around
         changed = [copy.deepcopy(part) for place, node in enumerate(graph.node)
-                   for part in (_called(extensions, node, nodes[number, place], errors) if (number, place) in nodes
+                   for part in (_python_operator(extensions, node, nodes[number, place], errors) if (number,
+                                                                                                     place) in nodes
                                 else [node])]
         del graph.node[:]
         graph.node.extend(changed)
 
 
-def _called(extensions: Any, node: Any, kinds: _Kinds, errors: list[BaseException]) -> list[Any]:
+def _python_operator(extensions: Any, node: Any, kinds: _Kinds, errors: list[BaseException]) -> list[Any]:
     """Make a Python operator of a node; the nodes that call it, with casts where a dtype is carried by another."""
     make = onnx("helper").make_node
     name = f"{node.op_type}_{next(_NUMBERS)}"

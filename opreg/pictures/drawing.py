@@ -190,13 +190,14 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
     paths = by_names(nodes) if cells is None else by_cells(nodes, cells)
     heads = {node for node, _ in graph.heads}
     for node, path in zip(nodes, paths):
-        drawing.add(node, Box(node.name, _written(node, ()), kind_of(node), _labels(node, specs.get(node, ())), path,
+        drawing.add(node,
+                    Box(node.name, _lines_of_text(node, ()), kind_of(node), _labels(node, specs.get(node, ())), path,
                               _facts(node, specs.get(node, ())), None, node in heads,
-                              functools.partial(_written, node)))
+                              functools.partial(_lines_of_text, node)))
     return drawing
 
 
-def _written(node: Node, path: Path) -> list[str]:
+def _lines_of_text(node: Node, path: Path) -> list[str]:
     """Lines of text in a node's box inside frames of this path."""
     name = short_name(node, path)
     return [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]

@@ -29,7 +29,7 @@ _DETAILS: dict[str, Callable[[Attrs], str]] = {
     "LeakyReLU": lambda attrs: attrs["act_type"],
     "Pooling": lambda attrs: attrs["pool_type"] if attrs["global_pool"] else f"{attrs['pool_type']}, {_window(attrs)}",
     "Reshape": lambda attrs: _times(attrs["shape"]),
-    "transpose": lambda attrs: _times(attrs["axes"] or ()),
+    "transpose": lambda attrs: ",".join(map(str, attrs["axes"] or ())),
 }
 
 #: Colours by kind of operator: ColorBrewer's "Set3".

@@ -229,7 +229,7 @@ def _sort(net: _Net, sweeps: int) -> None:
 # --------------------------------------------------------------------------------------------- coordinates
 
 
-def _fitted(targets: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:
+def _fit_positions(targets: Sequence[float], weights: Sequence[float], apart: Sequence[float]) -> list[float]:
     """Positions with the least weighted squared distance to ``targets`` that preserve order and distances."""
     ahead, total = [0.0], 0.0
     for step in apart:
@@ -273,7 +273,7 @@ def _coordinates(net: _Net, sweeps: int) -> list[float]:
                         heavy += weight
                 targets.append(total / heavy if heavy else x[item])
                 weights.append(heavy or 0.05)
-            for item, place in zip(row, _fitted(targets, weights, steps)):
+            for item, place in zip(row, _fit_positions(targets, weights, steps)):
                 x[item] = place
     return x
 

@@ -35,7 +35,7 @@ def _scope(name: str, operators: set[str]) -> Path:
     return tuple(parts[:-1])
 
 
-def _unnamed(node: Node) -> bool:
+def _has_default_name(node: Node) -> bool:
     """Whether a node has a default name, as that of ``a + b``."""
     name = node.name.removesuffix(_BACKWARD)
     bare = name.rstrip("0123456789")
@@ -49,7 +49,7 @@ def _scopes(nodes: Sequence[Node]) -> list[Path]:
     A node with a default name belongs to the deepest group that contains both an input and a consumer, so that no line
     leaves a group and re-enters it. Neighbours with default names are looked through.
     """
-    operators, unnamed = _operators(nodes), {node for node in nodes if _unnamed(node)}
+    operators, unnamed = _operators(nodes), {node for node in nodes if _has_default_name(node)}
     scopes = {node: () if node in unnamed else _scope(node.name, operators) for node in nodes}
     above: dict[Node, set[Path]] = {node: set() for node in nodes}
     below: dict[Node, set[Path]] = {node: set() for node in nodes}

@@ -48,7 +48,7 @@ def overview(drawing: Drawing, level: Level) -> Overview | None:
         if len(things) > _MOST or not groups:
             break
         depths.append(things)
-    return _drawn(drawing, level, depths[-1]) if depths else None
+    return _draw_level(drawing, level, depths[-1]) if depths else None
 
 
 def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
@@ -67,7 +67,7 @@ def _inner(level: Level) -> list[Box]:
     return [item.box for level in level.levels() for item in level.items if item.box is not None]
 
 
-def _drawn(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level]]) -> Overview:
+def _draw_level(drawing: Drawing, level: Level, things: list[tuple[Level, Box | Level]]) -> Overview:
     number_of = drawing.numbers()
     level_of = {id(level): number for number, level in enumerate(level.levels())}
     thing_of: dict[int, int] = {}

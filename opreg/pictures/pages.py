@@ -118,7 +118,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
                                 f"give is_train={profile.is_train}")
     drawing = facts.drawing(title or _title(value, facts), profile)
     level = lay_out(drawing)
-    return Page(drawing.title, _written(facts, drawing, level, profile))
+    return Page(drawing.title, _page_text(facts, drawing, level, profile))
 
 
 def _title(value: object, facts: GraphFacts) -> str:
@@ -129,7 +129,7 @@ def _title(value: object, facts: GraphFacts) -> str:
 # ------------------------------------------------------------------------------------------------------ parts
 
 
-def _written(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
+def _page_text(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profile | None) -> str:
     above = overview(drawing, level) if len(drawing.boxes) > SEVERAL else None
     style = f"{_file('page.css')}\n{STYLE}\n{_dark()}"
     script = _file("page.js")

@@ -218,19 +218,19 @@ def plot_network(symbol: object, title: str = "plot", save_format: str = "pdf",
 # ------------------------------------------------------------------------------------------------------ DOT
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     inside = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{inside}"'
 
 
 def _dot_attributes(attrs: Mapping[str, object]) -> str:
-    return "[" + " ".join(f"{name}={_quoted(str(value))}" for name, value in attrs.items()) + "]"
+    return "[" + " ".join(f"{name}={_quote(str(value))}" for name, value in attrs.items()) + "]"
 
 
 def _dot(facts: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
     """The graph as DOT text, with the outputs at the top."""
     names = _unique(facts.graph)
-    lines = [f"digraph {_quoted(title)} {{"]
+    lines = [f"digraph {_quote(title)} {{"]
     edges = []
     for node in facts.graph.nodes:
         if node in facts.hidden:
@@ -238,11 +238,11 @@ def _dot(facts: GraphFacts, title: str, node_attrs: Mapping[str, str]) -> str:
         label = node.name if node.op is None else f"{node.name}\n{detail(node)}"
         style = {"label": label, "shape": "oval" if node.op is None else "box", "style": "filled",
                  "fillcolor": COLOURS.get(kind_of(node), COLOURS["other"]), **node_attrs}
-        lines.append(f"    {_quoted(names[node])} {_dot_attributes(style)}")
+        lines.append(f"    {_quote(names[node])} {_dot_attributes(style)}")
         for source, index in node.inputs:
             if source not in facts.hidden:
                 flow = {"dir": "back", "arrowtail": "open", "label": facts.by_sample(source, index)}
-                edges.append(f"    {_quoted(names[node])} -> {_quoted(names[source])} {_dot_attributes(flow)}")
+                edges.append(f"    {_quote(names[node])} -> {_quote(names[source])} {_dot_attributes(flow)}")
     return "\n".join([*lines, *edges, "}"]) + "\n"
 
 

@@ -82,11 +82,11 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         change(tree, ported.text)
     tree = _ChangedMeanings(tree, divides).changed()
     if ported.text != ported.before:
-        _place_back(tree, ported.origins(), ported.before.split("\n"))
+        _restore_line_numbers(tree, ported.origins(), ported.before.split("\n"))
     return compile(tree, path, "exec", dont_inherit=True)
 
 
-def _place_back(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str]) -> None:
+def _restore_line_numbers(tree: ast.AST, origins: list[tuple[int, bool]], before: list[str]) -> None:
     """Give nodes their original line numbers; a changed line covers all lines of its change."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias)):

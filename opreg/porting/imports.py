@@ -34,7 +34,7 @@ def imported(node: ast.Import, source: Source) -> None:
         if (bound or not dot) and _unbuilt(name, 0, source):
             lines.append(f"import {_as(_DETECTION, bound or name)}")
             continue
-        if name == "find_mxnet" and not source.place.found(name, 0) and _unused(bound or name, source):
+        if name == "find_mxnet" and not source.place.found(name, 0) and _is_unused(bound or name, source):
             continue  # it let programs in MXNet's folders find the library
         if source.place.sibling(top, source.old) and not _says_absolute(source):
             if dot and not bound:
@@ -55,7 +55,7 @@ def imported(node: ast.Import, source: Source) -> None:
         elif name in MODULES:
             name, bound = MODULES[name], bound or name
         elif name.startswith("distutils.") or name in GONE:
-            if not _unused(bound or top, source):
+            if not _is_unused(bound or top, source):
                 source.report(node, f"{name} is gone: {GONE[top]}")
             elif name not in sys.stdlib_module_names:
                 continue
@@ -70,7 +70,7 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
     """``from a.b import c as d``."""
     module = node.module or ""
     top = module.partition(".")[0]
-    if _compiled(node, source) or source.guarded(node) or node.level:
+    if _replace_compiled_import(node, source) or source.guarded(node) or node.level:
         return
     if source.place.sibling(top, source.old) and not _says_absolute(source):
         start, end = source.span(node)
@@ -138,7 +138,7 @@ def _says_absolute(source: Source) -> bool:
     return "absolute_import" in source.futures
 
 
-def _unused(name: str, source: Source) -> bool:
+def _is_unused(name: str, source: Source) -> bool:
     return not source.named(source.tree, name)
 
 
@@ -147,7 +147,7 @@ def _unbuilt(module: str, level: int, source: Source) -> bool:
     return module.rpartition(".")[2] in _COMPILED and not source.place.found(module, level)
 
 
-def _compiled(node: ast.ImportFrom, source: Source) -> bool:
+def _replace_compiled_import(node: ast.ImportFrom, source: Source) -> bool:
     """Replace the import of a compiled helper whose binary is missing, or of one of its functions."""
     module = node.module or ""
     if not _unbuilt(module, node.level, source):

@@ -57,10 +57,10 @@ def modern(text: str) -> ConvertedText:
     False
     """
     same = range(1, text.count("\n") + 2)
-    first, mixed = _refused(text), False
+    first, mixed = _syntax_error(text), False
     if isinstance(first, IndentationError) and (spaces := _spaces(text)) != text:
         text, mixed = spaces, True  # Python 3 refuses files that mix tabs and spaces
-        first = _refused(text)
+        first = _syntax_error(text)
     if first is None:
         return ConvertedText(text, mixed, [], same)
     try:
@@ -82,10 +82,10 @@ def modern(text: str) -> ConvertedText:
         elif leaf.value[-1:] in ("'", '"'):
             leaf.value = re.sub(r"^[uU]([rR])", r"\1", leaf.value)
     result = str(tree).replace("xxx_todo_changeme", "together")  # fissix's name for an argument that was a tuple
-    still = _refused(result)
+    still = _syntax_error(result)
     if isinstance(still, IndentationError):  # tabs matter only if Python 3 refuses the text because of them
         result = _spaces(result)
-        still = _refused(result)
+        still = _syntax_error(result)
     if still is not None:
         raise still
     return ConvertedText(result, True, problems, _lines(tree))
@@ -159,7 +159,7 @@ def _tools() -> list[Any]:
     return [Tool(dict.fromkeys(functions[:count], True)) for count in range(3)]
 
 
-def _refused(text: str) -> SyntaxError | None:
+def _syntax_error(text: str) -> SyntaxError | None:
     """The reason why Python 3 cannot parse a text; None if it can."""
     try:
         with warnings.catch_warnings():
@@ -183,12 +183,12 @@ def _number(text: str) -> str:
 
 def _spaces(text: str) -> str:
     """The text with leading tabs expanded to spaces, to multiples of eight columns as in Python 2."""
-    inside = set(_continued(text))
+    inside = set(_continued_lines(text))
     return "".join(line if number in inside else re.sub(r"^[ \t]+", lambda match: match[0].expandtabs(8), line)
                    for number, line in enumerate(text.splitlines(keepends=True), 1))
 
 
-def _continued(text: str) -> Iterator[int]:
+def _continued_lines(text: str) -> Iterator[int]:
     """Lines that begin inside of a string."""
     quotes = re.compile(r"#[^\n]*|('''|\"\"\")(?:\\.|[^\\])*?\1|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\"",
                         re.DOTALL)

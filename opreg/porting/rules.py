@@ -88,9 +88,9 @@ def methods(node: ast.Call, source: Source) -> None:
             key = f"({key})"
         up = source.parents[node]
         if isinstance(up, ast.UnaryOp) and isinstance(up.op, ast.Not):
-            source.replace(up, f"{key} not in {of}" if _stands_alone(up, source) else f"({key} not in {of})")
+            source.replace(up, f"{key} not in {of}" if _is_truth_value(up, source) else f"({key} not in {of})")
         else:
-            source.replace(node, f"{key} in {of}" if _stands_alone(node, source) else f"({key} in {of})")
+            source.replace(node, f"{key} in {of}" if _is_truth_value(node, source) else f"({key} in {of})")
     elif name == "next" and not node.args and not node.keywords and _is_iterator(function.value, source):
         source.replace(node, f"next({source.of(function.value)})")
     elif name == "setdefaultencoding" and ast.unparse(function.value) == "sys":
@@ -120,7 +120,7 @@ def _is_iterator(node: ast.AST, source: Source) -> bool:
     return source.old and not (isinstance(node, ast.Name) and node.id == "self")
 
 
-def _stands_alone(node: ast.AST, source: Source) -> bool:
+def _is_truth_value(node: ast.AST, source: Source) -> bool:
     up = source.parents[node]
     return isinstance(up, (ast.If, ast.While, ast.Assert, ast.Assign, ast.Return, ast.Expr, ast.BoolOp,
                            ast.keyword)) or node in source.positions \

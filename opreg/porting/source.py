@@ -408,13 +408,13 @@ def _version_parts(up: ast.If | ast.IfExp | ast.ExceptHandler | ast.Try) -> Cont
         asks = _VERSION.search(ast.unparse(up.test)) is not None
         return {*ast.iter_child_nodes(up)} - {up.test} if asks else ()
     if isinstance(up, ast.ExceptHandler):
-        return {*ast.iter_child_nodes(up)} if _caught(up) & _MISSING else ()
-    caught = set().union(*(_caught(handler) for handler in up.handlers))
+        return {*ast.iter_child_nodes(up)} if _caught_errors(up) & _MISSING else ()
+    caught = set().union(*(_caught_errors(handler) for handler in up.handlers))
     only_imports = all(isinstance(each, (ast.Import, ast.ImportFrom)) for each in up.body)
     return {*up.body} if caught & _MISSING or (only_imports and caught) else ()
 
 
-def _caught(handler: ast.ExceptHandler) -> set[str]:
+def _caught_errors(handler: ast.ExceptHandler) -> set[str]:
     if handler.type is None:
         return {"Exception"}
     kinds: Iterable[ast.expr] = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]

@@ -100,7 +100,7 @@ def _verdict(check: Check, use: Subject) -> Verdict:
             if failure is None:
                 break
             small, text = failure  # the text of the smaller example, since a failure may not repeat
-        example = _shown(small)
+        example = _use_text(small)
     return Verdict(check.name, check.asks, outcome, text, change, example)
 
 
@@ -129,7 +129,7 @@ def _smaller(use: Subject) -> Iterator[Subject]:
         yield use.having(round_ones)
 
 
-def _shown(use: Subject) -> str:
+def _use_text(use: Subject) -> str:
     """Inputs and attributes as text."""
     parts = []
     for name, each in zip(use.names, use.arrays):

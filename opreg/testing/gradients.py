@@ -72,7 +72,7 @@ def _integral(outs: Sequence[np.ndarray]) -> bool:
         return all(np.array_equal(out * 1024, np.round(out * 1024), equal_nan=True) for out in outs)
 
 
-def _weighed(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) -> float:
+def _weighted_sum(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) -> float:
     outs = use.having(arrays).run().outs
     for i, (out, g) in enumerate(zip(outs, out_grads or ())):
         if g is not None and out.shape != g.shape:
@@ -80,7 +80,7 @@ def _weighed(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) -> fl
     return float(sum((out.astype(np.float64) * g).sum() for out, g in zip(outs, out_grads or ()) if g is not None))
 
 
-def _jittered(use: Subject) -> Subject:
+def _move_inputs(use: Subject) -> Subject:
     """The same subject at slightly moved inputs, away from a point without a derivative."""
     rng = np.random.default_rng(5)
     return use.having([each + (0.01 * rng.standard_normal(each.shape) * (0.1 + np.abs(each))).astype(each.dtype)
@@ -103,7 +103,7 @@ def _find_disagreement(use: Subject, coarse: bool, ones: bool = False) -> tuple[
             continue
 
         def total(moved: np.ndarray, i: int = i) -> float:
-            return _weighed(use, out_grads, [*use.arrays[:i], moved, *use.arrays[i + 1:]])
+            return _weighted_sum(use, out_grads, [*use.arrays[:i], moved, *use.arrays[i + 1:]])
 
         worst, every = worst_slope(total, base, gradient, coarse or base.dtype.itemsize < 8, i)
         if worst is not None:
@@ -126,7 +126,7 @@ def _check_inference_gradient(wide: Subject, coarse: bool) -> None:
             map(disagreement, wide.run().outs, inference.run().outs)):
         return
     off = _find_disagreement(inference, coarse)
-    if off is not None and _find_disagreement(_jittered(inference), coarse) is not None:
+    if off is not None and _find_disagreement(_move_inputs(inference), coarse) is not None:
         i, worst, _ = off
         raise Failed(f"outside of training the gradient of {wide.names[i]!r}"
                      f"{position(worst.flat, wide.arrays[i].shape)} is {worst.exact:.6g}, central differences say "
@@ -164,7 +164,7 @@ def gradient(use: Subject) -> str | None:
         if np.isinf(grad).any():
             raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
     off = _find_disagreement(wide, coarse)
-    if off is None or _find_disagreement(_jittered(wide), coarse) is None:  # steps and corners have no derivative
+    if off is None or _find_disagreement(_move_inputs(wide), coarse) is None:  # steps and corners have no derivative
         _check_inference_gradient(wide, coarse)
         return "in float32, since some part computes in it" if coarse else None
     if _inference(wide, coarse) is not None:
@@ -368,7 +368,7 @@ def _check_gradient(use: Use, title: str, name: str) -> None:
     if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return
     off = _find_disagreement(wide, coarse)
-    if off is None or _find_disagreement(_jittered(wide), coarse) is None or _inference(wide, coarse) is not None:
+    if off is None or _find_disagreement(_move_inputs(wide), coarse) is None or _inference(wide, coarse) is not None:
         return
     i, worst, _ = off
     raise Failed(f"with {title} the gradient of {use.names[i]!r}{position(worst.flat, use.arrays[i].shape)} is "

@@ -124,7 +124,7 @@ def inferred(use: Subject) -> str | None:
         except Exception:  # inputs that the operator refuses
             continue
         shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
-        _assigned(variant, shapes, kinds)
+        _check_assignment(variant, shapes, kinds)
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
@@ -148,7 +148,7 @@ def inferred(use: Subject) -> str | None:
     return f"{looked} kinds of inputs"
 
 
-def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
+def _check_assignment(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
     """Fail where ``assign`` receives values that the inferred dtype of the output cannot hold."""
     if not isinstance(use.attrs, PropUse) or not all(map(is_known, shapes)):
         return
@@ -186,7 +186,7 @@ def _assigned(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> None:
 # ---------------------------------------------------------------------------------------------------- requests
 
 
-def _filled(like: Sequence[np.ndarray], fill: int) -> list[NDArray]:
+def _fill_outputs(like: Sequence[np.ndarray], fill: int) -> list[NDArray]:
     return [array(np.full_like(output, fill), None, output.dtype) for output in like]
 
 
@@ -197,7 +197,7 @@ def _fresh(use: Use) -> list[NDArray]:
 def _forward(use: Use, reqs: Sequence[str], fill: int, like: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The outputs after ``forward`` wrote into arrays that were filled with one value."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
-    ins, outs = _fresh(use), _filled(like, fill)
+    ins, outs = _fresh(use), _fill_outputs(like, fill)
     with Recording(False, use.train):
         custom_op.forward(is_train=use.train, req=list(reqs), in_data=ins[:use.count], out_data=outs,
                           aux=ins[use.count:])
@@ -208,7 +208,7 @@ def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> 
     """The gradients after ``backward`` wrote into arrays filled with one value; ``blind`` hides undeclared arrays."""
     custom_op: Any = use.attrs.create(cpu(), {}, use.arrays)  # type: ignore[attr-defined]
     like = use.run().outs
-    ins, outs, grads = _fresh(use), _filled(like, 0), _filled(use.arrays[:use.count], fill)
+    ins, outs, grads = _fresh(use), _fill_outputs(like, 0), _fill_outputs(use.arrays[:use.count], fill)
     out_grads = heads(use, like) or [np.ones_like(out) for out in like]
     tops = [array(np.zeros_like(out) if g is None else g, None, out.dtype) for g, out in zip(out_grads, like)]
     with Recording(False, use.train):
@@ -217,14 +217,14 @@ def _backward(use: Use, reqs: Sequence[str], fill: int, blind: bool = False) -> 
         every = [*tops, *ins[:use.count], *outs]
         if blind:
             needed = use.attrs.needed  # type: ignore[attr-defined]
-            every = [each if i in needed else _unknown(each) for i, each in enumerate(every)]
+            every = [each if i in needed else _unknown_values(each) for i, each in enumerate(every)]
         n = len(outs)
         custom_op.backward(req=list(reqs), out_grad=every[:n], in_data=every[n:n + use.count],
                            out_data=every[n + use.count:], in_grad=grads, aux=ins[use.count:])
     return [grad.asnumpy() for grad in grads]
 
 
-def _unknown(each: NDArray) -> NDArray:
+def _unknown_values(each: NDArray) -> NDArray:
     return array(np.full(each.shape, np.nan if is_floating(each._data.dtype) else 77), None, each.dtype)
 
 
@@ -274,8 +274,8 @@ def requests(use: Subject) -> str | None:
         reqs = {i: ("write", "add", "null")[(i + turn) % 3] for i in expected.grads}
         result = graph(use, head_grads=out_grads, reqs=reqs, before=before, grads=True)
         for i, req in reqs.items():
-            _fulfilled(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
-                       result.grads[i], expected.grads[i])
+            _check_request(f"backward in a graph: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req,
+                           result.grads[i], expected.grads[i])
     return None
 
 
@@ -283,8 +283,8 @@ def _requests_of(use: Use) -> None:
     prop, like = use.attrs.prop, use.run().outs  # type: ignore[attr-defined]
     for req in ("write", "add", "null"):
         for i, (out, want) in enumerate(zip(_forward(use, [req] * len(like), _FILLS[0], like), like)):
-            _fulfilled(f"forward: {use.attrs.outputs[i]!r}", f"out_data[{i}]", i, req, out,  # type: ignore[attr-defined]
-                       want)
+            _check_request(f"forward: {use.attrs.outputs[i]!r}", f"out_data[{i}]", i, req, out,  # type: ignore[attr-defined]
+                           want)
     if not _differentiable(use, prop):
         return
     expected = _backward(use, ["write"] * use.count, 0)
@@ -292,10 +292,11 @@ def _requests_of(use: Use) -> None:
         reqs = [req if i in use.wanted else "null" for i in range(use.count)]
         for i, grad in enumerate(_backward(use, reqs, _FILLS[0])):
             if i in use.wanted and not ("label" in use.names[i] and not expected[i].any()):
-                _fulfilled(f"backward: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req, grad, expected[i])
+                _check_request(f"backward: the gradient of {use.names[i]!r}", f"in_grad[{i}]", i, req, grad,
+                               expected[i])
 
 
-def _fulfilled(what: str, place: str, i: int, req: str, actual: np.ndarray, result: np.ndarray) -> None:
+def _check_request(what: str, place: str, i: int, req: str, actual: np.ndarray, result: np.ndarray) -> None:
     old = np.full_like(actual, _FILLS[0])
     want = {"write": result, "add": (old + result).astype(actual.dtype) if actual.dtype != bool else old,
             "null": old}[req]

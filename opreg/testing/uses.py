@@ -217,7 +217,7 @@ class Use(Subject):
 
     def call(self, values: Sequence[Any], ctx: Any = None) -> tuple[tuple, dict[str, Any]]:
         """Arguments and keywords of a call, as users write it; array attributes are moved to the context."""
-        attrs = self.given if ctx is None else {name: _placed(value, ctx) for name, value in self.given.items()}
+        attrs = self.given if ctx is None else {name: _on_device(value, ctx) for name, value in self.given.items()}
         if self.op.signature.variadic or self.op.signature.per_instance:
             return tuple(values), dict(attrs)
         return (), {**dict(zip(self.names, values)), **attrs}
@@ -252,9 +252,9 @@ class Result:
     grads: dict[int, np.ndarray] = field(default_factory=dict)
 
 
-def _placed(value: Any, ctx: Any) -> Any:
+def _on_device(value: Any, ctx: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(_placed(part, ctx) for part in value)
+        return tuple(_on_device(part, ctx) for part in value)
     return ctx.backend.asarray(value, device=ctx.device_id) if isinstance(value, np.ndarray) else value
 
 

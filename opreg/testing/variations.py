@@ -140,11 +140,12 @@ def traced(use: Subject) -> str | None:
     for subject in (use, moved_use, use):
         out_grads, expected = differentiated(subject)
         if isinstance(subject, Use) and isinstance(subject.attrs, CustomUse):
-            compare(Result(expected.outs, []), _called(subject), use, "traced", f"{name_of_body(use)} {_NO_VALUES}")
+            compare(Result(expected.outs, []), _results_without_trace(subject), use, "traced",
+                    f"{name_of_body(use)} {_NO_VALUES}")
         compare(_run_like(graph.having(subject.arrays), out_grads, expected), expected, use,
                 "traced once and run on other inputs" if subject is moved_use else "traced",
                 f"{name_of_body(use)} {_NO_VALUES}")
-    outside = sorted({name for function in _bodies(use) for name in _read_outside(function)})
+    outside = sorted({name for function in _bodies(use) for name in _outside_values(function)})
     return f"it reads {', '.join(outside)} from outside: graphs use their values at the time of tracing" \
         if outside else None
 
@@ -177,7 +178,7 @@ def samples(use: Subject) -> None:
                                                 "each depends on its sample alone")
 
 
-def _called(use: Use) -> Result:
+def _results_without_trace(use: Use) -> Result:
     """The results of a user's function called with arrays, without tracing."""
     ctx, attrs = cpu(), cast(CustomUse, use.attrs)
     use.seed()
@@ -196,7 +197,7 @@ def _bodies(use: Subject) -> list[Any]:
     return [custom_op.forward, custom_op.backward]
 
 
-def _read_outside(function: Any) -> list[str]:
+def _outside_values(function: Any) -> list[str]:
     """Globals and closure variables that a function reads and that hold values: no modules, functions or classes."""
     function = inspect.unwrap(getattr(function, "__func__", function))
     if not isinstance(function, types.FunctionType) or is_ours(function):
@@ -304,7 +305,7 @@ def empty(use: Subject) -> str | None:
     return None
 
 
-def _strided(each: np.ndarray) -> np.ndarray:
+def _strided_view(each: np.ndarray) -> np.ndarray:
     wide = np.full((*each.shape[:-1], 2 * each.shape[-1]), 99, each.dtype)
     wide[..., ::2] = each
     return wide[..., ::2]
@@ -313,7 +314,7 @@ def _strided(each: np.ndarray) -> np.ndarray:
 #: Layouts of arrays in memory.
 LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "transposed": lambda each: each.T.copy().T,
-    "strided": _strided,
+    "strided": _strided_view,
     "reversed": lambda each: np.flip(np.flip(each).copy()),
 }
 

@@ -18,7 +18,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from ..base import _as_list as _as_list
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
-from ..errors import ArgumentError, OpError, did_you_mean
+from ..errors import ArgumentError, OpError, did_you_mean, whole_number
 from ..training_line import TrainingLine
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefixed, split
@@ -51,12 +51,12 @@ Store: TypeAlias = "KVStoreBase | str | None"
 SMALL = Uniform(0.01)
 
 
-def _listed(callbacks: Callbacks) -> Sequence[Callable[..., object]]:
+def _callback_list(callbacks: Callbacks) -> Sequence[Callable[..., object]]:
     return [] if callbacks is None else callbacks if isinstance(callbacks, Sequence) else [callbacks]
 
 
 def _call(callbacks: Callbacks, *args: object) -> None:
-    for callback in _listed(callbacks):
+    for callback in _callback_list(callbacks):
         callback(*args)
 
 
@@ -226,9 +226,11 @@ class BaseModule:
 
     def _needs(self, *states: str) -> None:
         calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
-        for state in states:
-            if not getattr(self, state):
-                raise OpError(f"the module is not ready: call {calls[state]} first")
+        missing = [calls[state] for state in states if not getattr(self, state)]
+        if missing and not self.binded and "bind" not in missing:
+            missing.insert(0, "bind")  # which the other calls need, too
+        if missing:
+            raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 
     def _stays_bound(self, force_rebind: bool) -> bool:
         """Whether it is bound already and must not be bound again; logs a warning then."""
@@ -260,6 +262,8 @@ class BaseModule:
             eval_data.reset()
         eval_metric = metrics.create(eval_metric)
         eval_metric.reset()
+        if num_batch is not None:
+            num_batch = whole_number("score: num_batch", num_batch)
         count = 0
         for nbatch, batch in enumerate(eval_data):
             if nbatch == num_batch:
@@ -350,6 +354,8 @@ class BaseModule:
         """
         if num_epoch is None:
             raise ArgumentError("fit: num_epoch is needed, the number of epochs")
+        begin_epoch = whole_number("fit: begin_epoch", begin_epoch)
+        num_epoch = whole_number("fit: num_epoch", num_epoch)
         sources: dict[str, object] = {"train_data": train_data, "eval_data": eval_data}
         for what, data in sources.items():
             if not hasattr(data, "reset") and (data is not None or what == "train_data"):
@@ -363,7 +369,7 @@ class BaseModule:
         self.init_optimizer(kvstore, optimizer, optimizer_params)
         eval_metric = metrics.create(eval_metric)
         validation_metric = eval_metric if validation_metric is None else validation_metric
-        with TrainingLine(progress, train_data, num_epoch, _listed(batch_end_callback), self.logger) as line:
+        with TrainingLine(progress, train_data, num_epoch, _callback_list(batch_end_callback), self.logger) as line:
             for epoch in range(begin_epoch, num_epoch):
                 began = time.perf_counter()
                 values = self._epoch(epoch, train_data, eval_metric, line.begin(), monitor)
@@ -377,7 +383,7 @@ class BaseModule:
                 scores: list[tuple[str, float]] = []
                 if eval_data is not None:
                     scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback, epoch=epoch,
-                                        batch_end_callback=line.validating(_listed(eval_batch_end_callback)))
+                                        batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
                     for name, value in scores:
                         self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
                 line.end(epoch, values, scores)

@@ -211,3 +211,13 @@ class BaseRNNCell:
         if isinstance(activation, str):
             return symbol.surface("Activation")(inputs, act_type=activation, **kwargs)
         return activation(inputs, **kwargs)
+
+    def _lstm_step(self, gates: Symbol, state: Symbol, activation: Activation, name: str
+                   ) -> tuple[Symbol, list[Symbol]]:
+        """The output and the next states of an LSTM, from its four gates before their activations."""
+        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
+                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
+        new = self._get_activation(gates[2], activation, name=f"{name}c")
+        cell = apply("elemwise_add", forget_gate * state, in_gate * new, name=f"{name}state")
+        output = apply("elemwise_mul", out_gate, self._get_activation(cell, activation), name=f"{name}out")
+        return output, [output, cell]

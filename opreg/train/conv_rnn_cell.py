@@ -132,12 +132,7 @@ class ConvLSTMCell(BaseConvRNNCell):
         name = self._step_name()
         i2h, h2h = self._convolved(inputs, states[0], name)
         gates = self._split(i2h + h2h, f"{name}slice")
-        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
-                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
-        new = self._get_activation(gates[2], self._activation, name=f"{name}c")
-        cell = apply("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = apply("elemwise_mul", out_gate, self._get_activation(cell, self._activation), name=f"{name}out")
-        return output, [output, cell]
+        return self._lstm_step(gates, states[1], self._activation, name)
 
 
 class ConvGRUCell(BaseConvRNNCell):

@@ -18,7 +18,7 @@ from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
 from ..training_line import TrainingLine
 from . import metric as metrics
-from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _listed
+from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _callback_list
 from .bucketing_module import BucketingModule
 from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
@@ -280,7 +280,7 @@ class FeedForward:
         module.set_params(self.arg_params, self.aux_params)
         module.init_optimizer(kvstore, self.optimizer, self.kwargs)
         data.reset()
-        with TrainingLine(progress, data, self.num_epoch, _listed(batch_end_callback), logger) as line:
+        with TrainingLine(progress, data, self.num_epoch, _callback_list(batch_end_callback), logger) as line:
             for epoch in range(self.begin_epoch, self.num_epoch):
                 began = time.perf_counter()
                 self._epoch(epoch, module, data, metric, line.begin(), monitor, logger)
@@ -293,8 +293,9 @@ class FeedForward:
                             weights[name][:] = value
                 _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
                 if eval_data is not None:
-                    self._validate(epoch, module, eval_data, metric, eval_end_callback,
-                                   line.validating(_listed(eval_batch_end_callback)))
+                    module.score(eval_data, metric, epoch=epoch, score_end_callback=eval_end_callback,
+                                 batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
+                    eval_data.reset()
                     scores = line.values(metric)
                 line.end(epoch, values, scores)
 
@@ -330,20 +331,6 @@ class FeedForward:
             data.reset()
             if self.epoch_size is None:
                 return
-
-    @staticmethod
-    def _validate(epoch: int, module: Any, eval_data: Any, metric: metrics.EvalMetric, end_callback: Callbacks,
-                  batch_end_callback: Callbacks) -> None:
-        metric.reset()
-        eval_data.reset()
-        count = 0
-        for i, eval_batch in enumerate(eval_data):
-            module.forward(eval_batch, is_train=False)
-            module.update_metric(metric, eval_batch.label)
-            _call(batch_end_callback, BatchEndParam(epoch, i, metric, locals()))
-            count += 1
-        _call(end_callback, BatchEndParam(epoch, count, metric, locals()))
-        eval_data.reset()
 
     # ------------------------------------------------------------------------------------- files
 

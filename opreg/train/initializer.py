@@ -132,8 +132,9 @@ class Initializer:
 
     def dumps(self) -> str:
         """Name and settings as JSON, for ``create``."""
-        self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
-                        for name, value in self._kwargs.items()}  # lists, as programs read them later
+        if any(isinstance(value, (NDArray, np.ndarray)) for value in self._kwargs.values()):
+            self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
+                            for name, value in self._kwargs.items()}  # lists, as programs read them later
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:

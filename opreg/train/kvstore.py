@@ -106,8 +106,8 @@ def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]],
             kvstore.init(name, arg_params[name])
 
 
-def _trained(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[NDArray | None]]
-             ) -> list[tuple[int, list[NDArray], list[Any]]]:
+def _trained_weights(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[NDArray | None]]
+                     ) -> list[tuple[int, list[NDArray], list[Any]]]:
     """Index, weights and gradients of the weights that have a gradient."""
     return [(i, list(weights), list(grads)) for i, (weights, grads) in enumerate(zip(param_arrays, grad_arrays))
             if grads[0] is not None]
@@ -128,14 +128,14 @@ def _update_params_on_kvstore(param_arrays: Sequence[Sequence[NDArray]],
                               grad_arrays: Sequence[Sequence[NDArray | None]], kvstore: Any, param_names: Sequence[str]
                               ) -> None:
     """Push gradients to a store that updates the weights, and pull the weights."""
-    _pushpull(kvstore, param_names, _trained(param_arrays, grad_arrays), True)
+    _pushpull(kvstore, param_names, _trained_weights(param_arrays, grad_arrays), True)
 
 
 def _update_params(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Sequence[Sequence[NDArray | None]],
                    updater: Callable[[Any, Any, Any], object], num_device: int, kvstore: Any = None,
                    param_names: Sequence[str] = ()) -> None:
     """Sum gradients in a store, if there is one, and update the weights of each context."""
-    trained = _trained(param_arrays, grad_arrays)
+    trained = _trained_weights(param_arrays, grad_arrays)
     if kvstore is not None:
         _pushpull(kvstore, param_names, trained, False)
     for k in range(num_device):

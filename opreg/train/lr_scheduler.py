@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, did_you_mean, whole_number
 
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
 
@@ -78,8 +78,7 @@ class FactorScheduler(LRScheduler):
     def __init__(self, step: int, factor: float = 1, stop_factor_lr: float = 1e-8, base_lr: float = 0.01,
                  warmup_steps: int = 0, warmup_begin_lr: float = 0, warmup_mode: str = "linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
-        if step < 1:
-            raise ArgumentError(f"step={step}: expected at least one update")
+        step = whole_number("FactorScheduler: step", step, 1)
         _check_factor(factor)
         self.step, self.factor, self.stop_factor_lr, self.count = step, factor, stop_factor_lr, 0
 

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
-from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, whole_number
+from ..measures import f_score, negative_log_likelihood
 from .named import Named
 
 __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "TopKAccuracy", "F1", "MCC", "PCC", "MAE",
@@ -298,7 +299,7 @@ class TopKAccuracy(EvalMetric):
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
-        if top_k < 2:
+        if whole_number("TopKAccuracy: top_k", top_k) < 2:
             raise ArgumentError(f"top_k={top_k}: expected at least two; for one there is Accuracy")
         super().__init__(f"{name}_{top_k}", output_names, label_names, top_k=top_k)
         self.top_k, self._own_name = top_k, name
@@ -376,8 +377,7 @@ class F1(_Binary):
         super().__init__(name, output_names, label_names, average)
 
     def score(self, true_yes: float, false_yes: float, false_no: float, true_no: float) -> float:
-        below = 2 * true_yes + false_yes + false_no
-        return 2 * true_yes / below if below else 0.0
+        return float(f_score(true_yes, true_yes + false_yes, true_yes + false_no))
 
 
 @register
@@ -501,12 +501,10 @@ class Perplexity(EvalMetric):
             if wanted.size != chances.size // classes:
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
                                  f"{chances.size // classes}")
-            counted = numpy.ones(wanted.size, bool) if self.ignore_label is None else wanted != self.ignore_label
             # a label that is no class is clipped to the classes, as are labels of the last words of sentences
-            nearest = numpy.clip(wanted, 0, classes - 1)
-            of_label = chances.reshape(-1, classes)[numpy.arange(wanted.size)[counted], nearest[counted]]
-            total -= float(numpy.log(numpy.maximum(of_label.astype(float), 1e-10)).sum())
-            count += int(counted.sum())
+            batch_total, batch_count = negative_log_likelihood(
+                chances.reshape(-1, classes), numpy.clip(wanted, 0, classes - 1), wanted != self.ignore_label)
+            total, count = total + batch_total, count + batch_count
         self._add(total, count)
 
     def _value(self, total: float, count: int) -> float:

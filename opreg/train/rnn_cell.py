@@ -13,7 +13,7 @@ from opreg import symbol
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
-from ..errors import ArgumentError, OpError
+from ..errors import ArgumentError, OpError, whole_number
 from .base_rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, Steps, Weights, apply, as_steps
 from .composed_rnn_cells import (
     BidirectionalCell,
@@ -35,7 +35,7 @@ class _Weighted(BaseRNNCell):
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Initializer | None = None):
         super().__init__(prefix, params)
-        self._num_hidden = num_hidden
+        self._num_hidden = whole_number(f"{type(self).__name__}: num_hidden", num_hidden, 1)
         init = {} if bias_init is None else {"init": bias_init}
         self._iW, self._iB = self._params.get("i2h_weight"), self._params.get("i2h_bias", **init)
         self._hW, self._hB = self._params.get("h2h_weight"), self._params.get("h2h_bias")
@@ -107,12 +107,7 @@ class LSTMCell(_Weighted):
         name = f"{self._prefix}t{self._counter}_"
         i2h, h2h = self._products(inputs, states[0], name)
         gates = symbol.surface("SliceChannel")(i2h + h2h, num_outputs=4, name=f"{name}slice")
-        in_gate, forget_gate, out_gate = (self._get_activation(gates[i], "sigmoid", name=f"{name}{letter}")
-                                          for i, letter in ((0, "i"), (1, "f"), (3, "o")))
-        new = self._get_activation(gates[2], "tanh", name=f"{name}c")
-        cell = apply("elemwise_add", forget_gate * states[1], in_gate * new, name=f"{name}state")
-        output = apply("elemwise_mul", out_gate, self._get_activation(cell, "tanh"), name=f"{name}out")
-        return output, [output, cell]
+        return self._lstm_step(gates, states[1], "tanh", name)
 
 
 class GRUCell(_Weighted):

@@ -58,7 +58,7 @@ def dumps(saved: Saved) -> bytes:
     arrays: dict[str, np.ndarray] = {}
     about: dict[str, object] = {
         "format": _FORMAT,
-        "states": [[_index(i), _packed(state, arrays)] for i, state in saved.states.items()],
+        "states": [[_index(i), _pack_state(state, arrays)] for i, state in saved.states.items()],
         "num_update": saved.num_update,
         "counts": [[device, [[_index(i), count] for i, count in counts.items()]]
                    for device, counts in saved.counts.items()],
@@ -76,14 +76,14 @@ def _index(index: object) -> int | str:
                         f"{type(index).__name__}")
 
 
-def _packed(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
+def _pack_state(state: object, arrays: dict[str, np.ndarray]) -> dict[str, object]:
     """A state as JSON, with its arrays separated."""
     if isinstance(state, NDArray):
         name, host = f"array{len(arrays)}", state.asnumpy()
         arrays[name] = host.view(np.uint16) if host.dtype.name == "bfloat16" else host
         return {"array": name, "dtype": host.dtype.name}
     if isinstance(state, (tuple, list)):
-        return {"tuple": [_packed(part, arrays) for part in state]}
+        return {"tuple": [_pack_state(part, arrays) for part in state]}
     if state is None or isinstance(state, (int, float, str)):
         return {"value": state}
     raise ArgumentError(f"states can be saved of arrays, numbers and tuples of those, not {type(state).__name__}")
@@ -111,7 +111,7 @@ def loads(content: bytes) -> Saved:
     about = json_of(text.tobytes(), _NAME)
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
         raise FileFormatError(f"{_NAME}: this is a .npz file, but not a result of get_states")
-    states = _pairs("states", about.get("states"), lambda place, packed: _restored(place, packed, arrays, 0))
+    states = _pairs("states", about.get("states"), lambda place, packed: _restore_state(place, packed, arrays, 0))
     _check(not arrays, "states", "all arrays to be named", ", ".join(arrays))
     counts = _pairs("counts", about.get("counts"), lambda place, pairs: _pairs(place, pairs, _number))
     _check(all(type(device) is int for device in counts), "counts", "numbers of devices", list(counts))
@@ -144,7 +144,7 @@ def _number(place: str, value: Any) -> int:
     return value
 
 
-def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> Any:
+def _restore_state(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> Any:
     """A state from its JSON; each array can be used once, so a file cannot expand in memory."""
     _check(isinstance(packed, dict) and depth <= _DEEPEST, place, "a state", packed)
     if packed.keys() == {"array", "dtype"}:
@@ -161,7 +161,7 @@ def _restored(place: str, packed: Any, arrays: dict[str, Any], depth: int) -> An
         return array(host.view(stored_dtype), dtype=stored_dtype)
     if packed.keys() == {"tuple"}:
         _check(isinstance(packed["tuple"], list), place, "a list", packed["tuple"])
-        return tuple([_restored(place, part, arrays, depth + 1) for part in packed["tuple"]])
+        return tuple([_restore_state(place, part, arrays, depth + 1) for part in packed["tuple"]])
     _check(packed.keys() == {"value"} and isinstance(packed["value"], (int, float, str, type(None))), place, "a state",
            packed)
     return packed["value"]

@@ -160,7 +160,7 @@ def gen_buckets_probs_with_ppf(ppf: Callable[[float], float], nbuckets: int
     return list(pairwise(edges)), [1 / nbuckets] * nbuckets
 
 
-def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
+def _draw_samples(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
     drawn = generator(nsamples)
     samples = (drawn.asnumpy() if isinstance(drawn, NDArray) else np.asarray(drawn)).ravel()
     if len(samples) != nsamples:
@@ -170,13 +170,13 @@ def _drawn(generator: Callable[[int], ArrayLike], nsamples: int) -> np.ndarray:
 
 def mean_check(generator: Callable[[int], ArrayLike], mu: float, sigma: float, nsamples: int = 1000000) -> bool:
     """Whether the mean of samples is within three standard deviations of the distribution's mean."""
-    samples = _drawn(generator, nsamples).astype(np.float64)
+    samples = _draw_samples(generator, nsamples).astype(np.float64)
     return bool(abs(samples.mean() - mu) < 3 * sigma / math.sqrt(nsamples))
 
 
 def var_check(generator: Callable[[int], ArrayLike], sigma: float, nsamples: int = 1000000) -> bool:
     """Whether the variance of samples is within three standard deviations of that of a normal distribution."""
-    samples = _drawn(generator, nsamples).astype(np.float64)
+    samples = _draw_samples(generator, nsamples).astype(np.float64)
     return bool(abs(samples.var(ddof=1) - sigma ** 2) < 3 * sigma ** 2 * math.sqrt(2 / (nsamples - 1)))
 
 
@@ -205,7 +205,7 @@ def chi_square_check(generator: Callable[[int], ArrayLike], buckets: Sequence[Bu
     nsamples : int
         Number of samples that are drawn.
     """
-    samples = _drawn(generator, nsamples)
+    samples = _draw_samples(generator, nsamples)
     if isinstance(buckets[0], (list, tuple)):
         counts = np.array([((low <= samples) & (samples < high)).sum() for low, high in buckets])  # type: ignore
     else:

@@ -52,8 +52,8 @@ def __getattr__(name: str) -> Any:
 Arrays: TypeAlias = Mapping[str, ArrayLike] | Sequence[ArrayLike] | None
 
 
-def _located(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: Context, dtype: DTypeLike
-             ) -> dict[str, NDArray]:
+def _locate_arrays(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays, ctx: Context, dtype: DTypeLike
+                   ) -> dict[str, NDArray]:
     """Arrays by name, from a dict or a list in the symbol's order."""
     if arrays is None:
         arrays = {}
@@ -170,8 +170,8 @@ def check_numeric_gradient(sym: Symbol, location: Arrays, aux_states: Arrays = N
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
-    args = _located(sym, "location", names, location, ctx, dtype)
-    aux = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
+    args = _locate_arrays(sym, "location", names, location, ctx, dtype)
+    aux = _locate_arrays(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     if grad_nodes is None:
         grad_nodes = [name for name in names if is_floating(np.dtype(args[name].dtype))]
     requests = dict(grad_nodes) if isinstance(grad_nodes, Mapping) else dict.fromkeys(grad_nodes, "write")
@@ -215,9 +215,9 @@ def _differences(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Ma
     """Central differences for the requested gradients, and their tolerances."""
     usual = _SLOPES[min([np.dtype(args[name].dtype).itemsize for name in requests] or [8])]
     try:
-        weighed, args, aux = _weighed(sym, ctx, _wide(args, ctx), _wide(aux, ctx), heads, is_train)
+        weighed, args, aux = _weighted_outputs(sym, ctx, _wide(args, ctx), _wide(aux, ctx), heads, is_train)
     except Exception:  # it does not run in float64, so its own dtype is used
-        weighed, args, aux = _weighed(sym, ctx, args, aux, heads, is_train)
+        weighed, args, aux = _weighted_outputs(sym, ctx, args, aux, heads, is_train)
     requested = {name: args[name].asnumpy() for name, request in requests.items() if request != "null"}
     states = {name: value.asnumpy() for name, value in aux.items()}
     slopes = numeric_grad(weighed, requested, states, usual[0] if eps is None else eps, is_train)
@@ -232,9 +232,9 @@ def _wide(arrays: Mapping[str, NDArray], ctx: Context) -> dict[str, NDArray]:
             for name, value in arrays.items()}
 
 
-def _weighed(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
-             heads: Sequence[np.ndarray], is_train: bool
-             ) -> tuple[_WeightedSum, Mapping[str, NDArray], Mapping[str, NDArray]]:
+def _weighted_outputs(sym: Symbol, ctx: Context, args: Mapping[str, NDArray], aux: Mapping[str, NDArray],
+                      heads: Sequence[np.ndarray], is_train: bool
+                      ) -> tuple[_WeightedSum, Mapping[str, NDArray], Mapping[str, NDArray]]:
     executor = sym.bind(ctx, {name: value.copy() for name, value in args.items()}, grad_req="null",
                         aux_states={name: value.copy() for name, value in aux.items()})
     executor.forward(is_train=is_train)
@@ -282,8 +282,9 @@ def check_symbolic_forward(sym: Symbol, location: Arrays, expected: Any, rtol: f
     """
     ctx = ctx or default_context()
     names = sym.list_outputs()
-    executor = sym.bind(ctx, _located(sym, "location", sym.list_arguments(), location, ctx, dtype),
-                        aux_states=_located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype))
+    executor = sym.bind(ctx, _locate_arrays(sym, "location", sym.list_arguments(), location, ctx, dtype),
+                        aux_states=_locate_arrays(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx,
+                                                  dtype))
     values = [expected[name] for name in names] if isinstance(expected, Mapping) else expected
     outputs = executor.forward(is_train=False)
     for name, value, output in zip(names, values, outputs, strict=True):
@@ -320,13 +321,13 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     """
     ctx = ctx or default_context()
     names = sym.list_arguments()
-    args = _located(sym, "location", names, location, ctx, dtype)
+    args = _locate_arrays(sym, "location", names, location, ctx, dtype)
     expected_grads = dict(expected) if isinstance(expected, Mapping) else dict(zip(names, expected, strict=True))
     if isinstance(grad_req, str):
         requests = {name: grad_req if name in expected_grads else "null" for name in names}
     else:
         requests = dict(grad_req) if isinstance(grad_req, Mapping) else dict(zip(names, grad_req))
-    states = _located(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
+    states = _locate_arrays(sym, "aux_states", sym.list_auxiliary_states(), aux_states, ctx, dtype)
     with drawing() as rng:
         before: dict[str, np.ndarray] = {
             name: rng.normal(size=args[name].shape).astype(args[name].dtype) for name in expected_grads}

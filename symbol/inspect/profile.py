@@ -193,7 +193,7 @@ def _line(row: ProfileRow) -> str:
 # ----------------------------------------------------------------------------------------------- measuring
 
 
-def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) -> list[tuple[Array, Context]]:
+def _written_arrays(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) -> list[tuple[Array, Context]]:
     """The arrays of the caller that steps write, with their devices: outputs, gradients, states, and weights of
     updates."""
     _, states = bound.graph.variables()
@@ -207,7 +207,7 @@ def _written(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound) ->
 
 
 @contextmanager
-def _restored(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
+def _restoring(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
     """Restore arrays and the states of random generators at the end of the block."""
     copies = [ctx.run(array.copy) for array, ctx in arrays]
     try:
@@ -244,7 +244,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         sync()
         return time.perf_counter() - start
 
-    with _restored(_written(plan, halves, bound)):
+    with _restoring(_written_arrays(plan, halves, bound)):
         run_once()  # a first run replaces functions of steps
         least = min([run_once() for _ in range(runs)])
         times: dict[Step, list[float]] = {}
@@ -267,7 +267,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
                 segment.take_off(clock)
         steps = [(half, number, step) for half, segment in halves for number, step in enumerate(segment.steps)
                  if step.run]
-    return _summed(plan, steps, [times[step] for _, _, step in steps], least, int(runs))
+    return _profile_of_times(plan, steps, [times[step] for _, _, step in steps], least, int(runs))
 
 
 def _synchronizer(plan: Plan) -> Callable[[], None]:
@@ -281,8 +281,9 @@ def _synchronizer(plan: Plan) -> Callable[[], None]:
     return synchronize
 
 
-def _summed(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[Sequence[float]], least: float,
-            runs: int) -> Profile:
+def _profile_of_times(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[Sequence[float]],
+                      least: float,
+                      runs: int) -> Profile:
     total = sum(map(min, times)) or 1.0
     ctx = next(iter(plan.contexts.values()))
     memory, products = memory_rate(ctx), {}

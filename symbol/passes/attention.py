@@ -41,7 +41,7 @@ def attention(program: Program) -> Program:
             readers.setdefault(source, []).append(node)
     for source, _ in program.heads:
         readers.setdefault(source, []).append(None)
-    moved = _moved(program)
+    moved = _may_have_gradients(program)
     chains: dict[Node, _Chain] = {}
     taken: set[Node] = set()
     for node in program.nodes:
@@ -66,7 +66,7 @@ def attention(program: Program) -> Program:
     return program
 
 
-def _moved(program: Program) -> set[Node]:
+def _may_have_gradients(program: Program) -> set[Node]:
     """The nodes that may have gradients."""
     moved = set(program.bound.grads) if program.backward is not None else set()
     for node in program.nodes:

@@ -29,7 +29,7 @@ def fold_constants(program: Program) -> Program:
         if node.op is None or (node.inputs and node.inputs[0] not in values):
             continue
         if _may(node, program) and all(entry in values for entry in node.inputs):
-            values.update(zip([(node, i) for i in range(node.count)], _computed(node, values, program)))
+            values.update(zip([(node, i) for i in range(node.count)], _compute_node(node, values, program)))
     if not values:
         return program
 
@@ -55,7 +55,7 @@ def _may(node: Node, program: Program) -> bool:
     return pure(op) and bool(op.kernels) and not op.kernels[0].bound and nbytes(program.specs[node]) <= MOST
 
 
-def _computed(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
+def _compute_node(node: Node, values: dict[Entry, Array], program: Program) -> list[Array]:
     """Compute the results of a node on its device."""
     ctx, specs = program.bound.place(node), program.specs[node]
     assert node.op is not None

@@ -157,7 +157,7 @@ class _Group:
         return group
 
 
-def _grouped(program: Program, expressions: dict[Node, Expression], split: int) -> dict[Node, _Group]:
+def _groups_of_nodes(program: Program, expressions: dict[Node, Expression], split: int) -> dict[Node, _Group]:
     """The group of every node that has an expression."""
     last = functools.cache(functools.partial(_last, program))
     groups: dict[Node, _Group] = {}
@@ -327,7 +327,7 @@ class _Composer:
             terms.add(node)
         dtype = specs[last][0].dtype
         assert dtype is not None
-        composed = _composed(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
+        composed = _compose(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
                           tuple([specs[node][index] for node, index in terms.inputs]), dtype,
                           factored if self._free(group, exported) else None)
         sources = list(terms.inputs)
@@ -416,8 +416,8 @@ class _Composed(NamedTuple):
 
 
 @cached(256)
-def _composed(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
-              arranged: Callable[[Expression], Expression] | None) -> _Composed:
+def _compose(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
+             arranged: Callable[[Expression], Expression] | None) -> _Composed:
     """Compose the expression of a group. Groups with the same terms, as in equal layers, share it.
 
     ``arranged`` rearranges an expression without casts.
@@ -459,6 +459,6 @@ def fuse(program: Program) -> Program:
     outputs = program.heads[:len(program.bound.graph.heads)]
     needed = set(reachable(program.nodes, outputs))
     split = max((i + 1 for i, node in enumerate(program.nodes) if node in needed), default=0)
-    program.rebuild(_Composer(program, expressions, _grouped(program, expressions, split), split).change)
+    program.rebuild(_Composer(program, expressions, _groups_of_nodes(program, expressions, split), split).change)
     program.nodes = reachable(program.nodes, program.heads, read=True)
     return program

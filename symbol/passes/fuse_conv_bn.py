@@ -23,12 +23,12 @@ from ..program import Program
 __all__ = ["fuse_conv_bn"]
 
 
-def _written(expression: Expression) -> tuple:
+def _key_of_expression(expression: Expression) -> tuple:
     """An expression as a key. Constants are text, which distinguishes 1 from 1.0 and 0.0 from -0.0."""
     return expression.arity, [(prim, repr(args)) for prim, args in expression.code], expression.results
 
 
-_SUM, _RELU = _written(trace(lambda x, y: x + y, 2)), _written(trace(lambda x: maximum(x, 0.0), 1))
+_SUM, _RELU = _key_of_expression(trace(lambda x, y: x + y, 2)), _key_of_expression(trace(lambda x: maximum(x, 0.0), 1))
 
 
 class _Tail:
@@ -143,4 +143,4 @@ def _computes(node: Node, written: tuple) -> bool:
     """Whether a node computes an expression, whatever its operator."""
     rule = None if node.op is None else node.op.rules.expression
     expression = None if rule is None else rule(node.attrs)
-    return expression is not None and _written(expression) == written
+    return expression is not None and _key_of_expression(expression) == written

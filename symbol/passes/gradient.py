@@ -40,12 +40,12 @@ def gradient(program: Program) -> Program:
     program.heads = program.heads + heads
     program.specs = inference.infer(program.graph, {}, {}, program.specs)
     if titles:
-        program.rebuild(functools.partial(_titled, titles, program.specs))
+        program.rebuild(functools.partial(_node_with_title, titles, program.specs))
     return program
 
 
-def _titled(titles: Mapping[Node, Sequence[str]], specs: dict[Node, list[Spec]], node: Node,
-            became: dict[Entry, Entry]) -> list[Node] | None:
+def _node_with_title(titles: Mapping[Node, Sequence[str]], specs: dict[Node, list[Spec]], node: Node,
+                     became: dict[Entry, Entry]) -> list[Node] | None:
     """A node that computes gradients, with their names as its tag."""
     if node not in titles:
         return None

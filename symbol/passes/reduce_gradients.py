@@ -235,7 +235,7 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
     program.destinations = [destination for _, destination in results]
     before = {node for ready in behind.values() for node in ready}
     behind.setdefault(len(program.nodes) - 1, []).extend(wait for wait in waits if wait not in before)
-    program.nodes = _ordered(program, behind)
+    program.nodes = _insert_reductions(program, behind)
 
 
 def _of_graph(program: Program) -> None:
@@ -273,7 +273,7 @@ def _of_graph(program: Program) -> None:
     for start in starts:
         at = max([at, *[places[node] for node, _ in start.inputs]])
         behind.setdefault(at, []).append(start)
-    program.nodes = _ordered(program, behind)
+    program.nodes = _insert_reductions(program, behind)
     uses = _uses(program)
     for start in starts:
         _pin(program, start.attrs["pending"], start, uses)
@@ -287,7 +287,7 @@ def _places(program: Program) -> dict[Node, int]:
     return {node: i for i, node in enumerate(program.nodes)}
 
 
-def _ordered(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
+def _insert_reductions(program: Program, behind: Mapping[int, Sequence[Node]]) -> list[Node]:
     """The nodes, with the reductions of buckets inserted after their inputs, and polls after long steps."""
     nodes: list[Node] = []
     under_way: dict[_BucketReduction, Node] = {}

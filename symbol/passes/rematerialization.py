@@ -47,7 +47,7 @@ def recompute_setting(choice: bool | str | None) -> bool | str:
     return choice
 
 
-def _forced(node: Node) -> bool:
+def _is_forced(node: Node) -> bool:
     return node.tags.get(_FORCED, "").lower() in ("1", "true")
 
 
@@ -61,7 +61,7 @@ def _cheap(op: Op) -> bool:
 def rematerialize(program: Program) -> Program:
     """Compute results again in backward that are cheaper to compute than to store."""
     choice = program.bound.recompute
-    if not program.destinations or not (choice or any(node.tags and _forced(node) for node in program.nodes)):
+    if not program.destinations or not (choice or any(node.tags and _is_forced(node) for node in program.nodes)):
         return program
     if program.mutates:
         return program
@@ -109,11 +109,11 @@ class _Choice:
     def _may(self, node: Node) -> bool:
         """Whether a node may be run again, or has a rule that computes its result otherwise."""
         op = node.op
-        if op is None or not (self.recompute or _forced(node)):
+        if op is None or not (self.recompute or _is_forced(node)):
             return False
         if op.rules.recompute is not None:
             return True
-        if _forced(node) or (op.where is not None and op.traits.cheap):  # declared by users
+        if _is_forced(node) or (op.where is not None and op.traits.cheap):  # declared by users
             return not (op.traits.random or op.traits.has_side_effect or op.traits.states or op.traits.mutates)
         return pure(op) and (self.recompute == "all" or _cheap(op))
 

@@ -440,7 +440,7 @@ BIG = np.ones((64, 64), np.float32)
     ("sigmoid", (BIG[:1, :4],), None),
     ("_backward_relu", (BIG, BIG), None),
     ("relu", (BIG,), None),
-    ("relu", (BIG[0],), "64 numbers are too few"),
+    ("relu", (BIG[0],), "64 elements are too few"),
     ("tanh", (BIG,), "tanh alone is as fast as a ufunc"),
     ("sin", (BIG,), "sin has no vectorised form"),
     ("_power", (BIG.astype(float), BIG.astype(float)), "power has no vectorised form in float64"),
@@ -636,7 +636,7 @@ def test_compiled_softmax_output_handles_invalid_classes_as_numpy(attrs: dict[st
     ({"multi_output": True}, (3, 4, 5), (3, 5), "its axis is not the last"),
     ({"use_ignore": True}, (3, 4), (3,), "not all labels count alike"),
     ({}, (3, 4), (3, 4), "the labels are probabilities, or not contiguous"),
-    ({}, (30, 10), (30,), "30 rows of 10 numbers are too few"),
+    ({}, (30, 10), (30,), "30 rows of 10 elements are too few"),
 ], ids=str)
 def test_softmax_output_is_declined_with_a_reason(attrs: dict[str, Any], shape: tuple[int, ...],
                                                   labels: tuple[int, ...], reason: str) -> None:
@@ -648,7 +648,7 @@ def test_softmax_output_is_declined_with_a_reason(attrs: dict[str, Any], shape: 
 
 @pytest.mark.parametrize("name,shape,attrs,reason", [
     ("softmax", (64, 64), {"axis": 0}, "its axis is not the last"),
-    ("softmax", (64, 8), {}, "64 rows of 8 numbers are too few"),
+    ("softmax", (64, 8), {}, "64 rows of 8 elements are too few"),
     ("SoftmaxActivation", (4, 5, 6), {"mode": "channel"}, "its axis is not the last"),
     ("softmax", (0, 8), {}, "nothing to compute"),
     ("log_softmax", (64, 64), {}, None),

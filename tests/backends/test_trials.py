@@ -49,7 +49,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forgets all trials, like a new process."""
-    monkeypatch.setattr(trials, "_known", trials.functools.cache(trials._known.__wrapped__))
+    monkeypatch.setattr(trials, "_earlier_results", trials.functools.cache(trials._earlier_results.__wrapped__))
 
 
 def asked(machine: Machine, usual: float, other: float) -> str:
@@ -167,7 +167,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     monkeypatch.setattr(products.threads, "count", lambda: count)
     monkeypatch.setattr(products, "_LEAST", 1 << 20)
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
         way if way in (usual, other) else usual, "so it is"))
     executor = _bound(_attention(4, 4), x=(4, 64, 96))
     found, text = _results(executor), executor.explain()
@@ -214,7 +214,7 @@ def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster,
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: count)
     asked: list[tuple[str, str]] = []
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, *rest: asked.append((usual, other)) or trials.Choice(
         faster, "so it is"))
     most, used = openmp.most(), []
     run = products.engine.Work.run
@@ -237,7 +237,7 @@ def test_each_small_product_has_the_faster_library(machine, monkeypatch, faster,
 @onednn
 def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
     """Small products have trials of their own, also if BLAS computes the large one."""
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(other, f"not {usual}"))
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, *rest: trials.Choice(other, f"not {usual}"))
     x = sym.FullyConnected(sym.Variable("x"), num_hidden=2048, name="large")
     text = _bound(sym.FullyConnected(x, num_hidden=8, name="small"), x=(64, 128)).explain()
     assert re.search("large: .*onednn declined: not oneDNN", text) and re.search("small: onednn(;| ->)", text)
@@ -247,7 +247,7 @@ def test_a_large_product_does_not_decide_for_small_ones(machine, monkeypatch):
 @pytest.mark.parametrize("faster", ["oneDNN", "BLAS"])
 def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkeypatch, faster):
     """In such a plan oneDNN uses all its threads; BLAS is three times as fast for a single row."""
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, *rest: trials.Choice(faster, "so it is"))
     monkeypatch.setattr(products.convolution, "LEAST", 0)
     x = sym.Convolution(sym.Variable("x"), kernel=(3, 3), num_filter=8, name="first")
     executor = _bound(sym.FullyConnected(x, num_hidden=512, name="dense"), x=(1, 3, 12, 12))
@@ -264,12 +264,13 @@ def test_small_products_are_tried_where_onednn_computes_the_plan(machine, monkey
 @onednn
 def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
     tried: list[object] = []
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, str(tried.extend(
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart: trials.Choice(usual, str(tried.extend(
         run() for run in ways.values()))))
     number = np.ones(1, "float32")
     a = np.lib.stride_tricks.as_strided(number, (100_000, 50_000), (200_000, 4))
     assert products._tried(a, a.T).way == "oneDNN"
-    assert len(tried) == 2 and "(1024, 1024) by (4096, 4) and (1024, 1024) by (4, 4096)" in next(iter(trials._known()))
+    question = next(iter(trials._earlier_results()))
+    assert len(tried) == 2 and "(1024, 1024) by (4096, 4) and (1024, 1024) by (4, 4096)" in question
 
 
 @onednn
@@ -298,7 +299,7 @@ def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
     found, asked = [], []
     for way in (products._IN_PLACE, products._COPIED):
-        monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart, way=way: asked.append(
+        monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart, way=way: asked.append(
             [run() for run in ways.values()]) or trials.Choice(way if way in (usual, other) else usual, ""))
         forget(monkeypatch)
         monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / str(len(found))))
@@ -326,15 +327,15 @@ def test_a_thread_that_waited_for_onednn_multiplies_alone(machine, monkeypatch, 
     assert openmp is not None
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_same_bits", lambda *about: same)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
-    monkeypatch.setattr(products._Watched, "until", 0.0)
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart: trials.Choice(usual, ""))
+    monkeypatch.setattr(products._ReproducibleProduct, "until", 0.0)
     most, seen = openmp.most(), []
     run = products.engine.Work.run
     monkeypatch.setattr(products.engine.Work, "run", lambda work: (seen.append(openmp.most()), run(work)))
     executor = sym.FullyConnected(sym.Variable("x"), num_hidden=256).simple_bind(mx.cpu(), x=(256, 256))
     seen.clear()
     executor.forward()
-    products._Watched.until = blas._clock() + 100.0
+    products._ReproducibleProduct.until = blas._clock() + 100.0
     executor.forward()
     assert seen == [most if same else 1, 1] and openmp.most() == most
 
@@ -419,7 +420,7 @@ def test_dense_layers_read_parts_of_an_array_without_a_copy(machine, monkeypatch
     """The library reads parts of a larger array, such as gates and heads, without a copy."""
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart: trials.Choice(usual, ""))
     left, right = PARTS[name](sym.Variable("x"))
     network = sym.FullyConnected(left, num_hidden=64, name="left") * sym.FullyConnected(
         right, num_hidden=64, no_bias=True, name="right")
@@ -435,7 +436,7 @@ def test_dense_layers_read_parts_of_an_array_without_a_copy(machine, monkeypatch
 def test_a_compiled_layer_reads_a_part_of_an_array(machine, monkeypatch):
     monkeypatch.setattr(products.threads, "count", lambda: 2)
     monkeypatch.setattr(products, "_LEAST", 1 << 18)
-    monkeypatch.setattr(trials, "_tried", lambda usual, other, ways, apart: trials.Choice(usual, ""))
+    monkeypatch.setattr(trials, "_try_ways", lambda usual, other, ways, apart: trials.Choice(usual, ""))
     dense = mx.nn.Dense(80, 64)
 
     def gated(x: mx.Tensor) -> mx.Tensor:

@@ -22,10 +22,10 @@ from opreg.cells.dtype import float16, float64
 from opreg.cells.function import _Function
 from opreg.cells.grad import GradOperation, grad, value_and_grad
 from opreg.cells.handles import convention
-from opreg.cells.hooks import HookBackward, InsertGradientOf
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
+from opreg.cells.tensor_hooks import HookBackward, InsertGradientOf
 from opreg.cells.vmap import vmap
 from opreg.nn import ops
 from opreg.nn.compiler_settings import recompute

@@ -16,7 +16,7 @@ from opreg import random
 from opreg.cells.cell import Cell
 from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, no_grad
-from opreg.cells.hooks import convention
+from opreg.cells.handles import convention
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
 from opreg.cells.state import STATE

@@ -31,6 +31,10 @@ from opreg import Parameter, Tensor, nn, ops
 """
 
 
+#: A statement that makes a layer of Gluon.
+MADE_DENSE = "d = ms.gluon.nn.Dense(2, in_units=2)"
+
+
 class Row(NamedTuple):
     """A kind of state: statements that set it up, an expression that reads it, and statements that change it, the last
     of which leaves the process as it was."""
@@ -67,6 +71,26 @@ SEEN: dict[str, Row] = {
     "names of a module by vars()": row("m = types.ModuleType('m')\nm.a1, k = 1.0, 'a1'", "vars(m)[k]", "m.a1 = 2.0",
                                        "m.b1 = 4.0; k = 'b1'"),
     "names of a class by vars()": row("class A: a1 = 1.0\nk = 'a1'", "vars(A)[k]", "A.a1 = 2.0"),
+    **{f"object of this library, {name}": row(setup, read, *changed) for name, setup, read, changed in (
+        ("number of parameters", MADE_DENSE, "len(d.collect_params())", ("d.params.get('k', shape=(1,))",)),
+        ("rates of parameters", MADE_DENSE, "sum(p.lr_mult for p in d.collect_params().values())",
+         ("d.weight.lr_mult = 4.0",)),
+        ("name of a parameter", MADE_DENSE, "(2.0 if d.prefix + 'k' in d.params else 1.0)",
+         ("d.params.get('k', shape=(1,))",)),
+        ("rate for a name", "o = ms.optimizer.SGD(learning_rate=0.5, param_idx2name={0: 'w_weight'})", "o._get_lr(0)",
+         ("o.set_lr_mult({'w_weight': 4.0})", "o.lr = 2.0")),
+        ("setting of an initializer", "i = ms.init.Uniform(2.0)", "len(i.dumps())", ("i._kwargs['scale'] = 0.125",)))},
+    **{f"Cell's attribute with an underscore, {name}": row(
+        "class C(nn.Cell):\n    def __init__(self):\n        super().__init__()\n"
+        "        self._k, self._few, self._named, self._a = 1.0, [1.0], {'a': [1.0]}, np.ones(1)\n"
+        f"    def construct(self, x): return x * {read}\nc = C()", "c(x)", *changed) for name, read, changed in (
+            ("list", "self._few[0]", ("c._few[0] = 2.0", "c._few = [4.0]")),
+            ("dict", "self._named['a'][0]", ("c._named['a'][0] = 2.0",)),
+            ("array", "float(self._a[0])", ("c._a[0] = 2",)),
+            ("by vars()", "vars(self)['_k'] * vars(self)['_few'][0]", ("c._k = 2.0", "c._few[0] = 4.0")),
+            ("that is missing", "vars(self).get('_new', 1.0)", ("c._new = 2.0", "vars(c)['_new'] = 4.0")))},
+    "construct of a layer alone": row("l = nn.Tanh()", "l(x)", "l.construct = lambda value: value * 4",
+                                      "del l.construct"),
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
     "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",

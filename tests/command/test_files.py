@@ -494,6 +494,7 @@ def test_convert_shows_its_progress(opreg: Command, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("OPREG_PROGRESS", "1")
     ticks = itertools.count()
     monkeypatch.setattr("opreg.core.progress._clock", lambda: float(next(ticks)))
+    monkeypatch.setattr("opreg.core.progress.is_rewritable", lambda stream: True)
     for target in ("b.pt", "b.npz", "b.ckpt", "b.safetensors", "b.params"):
         code, out, err = opreg("convert", "a.params", target)
         assert code == 0 and out.startswith("9 arrays, 144 bytes") and re.search(r"writing \[#.*/144 ", err)

@@ -345,3 +345,95 @@ def test_repeated_hasattr_of_a_missing_name_is_fast(monkeypatch: pytest.MonkeyPa
     for _ in range(3):
         assert not hasattr(mx, "name_of_a_test_runner")
     assert looked_for == ["name_of_a_test_runner"]
+
+
+def _rows() -> Any:
+    return mx.io.NDArrayIter(np.ones((4, 3)), np.ones(4), 2)
+
+
+@pytest.mark.parametrize("setting, make", [
+    ("NDArrayIter: batch_size", lambda value: mx.io.NDArrayIter(np.ones((4, 3)), np.ones(4), value)),
+    ("ResizeIter: size", lambda value: mx.io.ResizeIter(_rows(), value)),
+    ("DataLoader: batch_size", lambda value: mx.gluon.data.DataLoader([1, 2, 3], value)),
+    ("DataLoader: num_workers", lambda value: mx.gluon.data.DataLoader([1, 2, 3], 2, num_workers=value)),
+    ("Dense: units", mx.gluon.nn.Dense),
+    ("Conv2D: channels", lambda value: mx.gluon.nn.Conv2D(value, 3)),
+    ("LSTM: hidden_size", mx.gluon.rnn.LSTM),
+    ("LSTMCell: num_hidden", mx.rnn.LSTMCell),
+    ("FactorScheduler: step", mx.lr_scheduler.FactorScheduler),
+    ("TopKAccuracy: top_k", mx.metric.TopKAccuracy)])
+def test_settings_that_count_are_whole_numbers(setting: str, make: Callable[[Any], Any]) -> None:
+    for wrong in ("2", 2.5, -1):
+        with pytest.raises(ArgumentError, match=re.escape(f"{setting}={wrong!r}: expected an int of at least ")):
+            make(wrong)
+    make(np.int64(3))
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: np.sin(sym.var("x")), TypeError, r"np.sin: <Symbol x> has no values, .* write mx.sym.sin\(…\)"),
+    (lambda: np.ones(2) + sym.var("x"), TypeError, "np.add: <Symbol x> has no values"),
+    (lambda: (sym.var("x") * 2).simple_bind(mx.cpu(), x=2), ArgumentError, r"x: expected a shape, .*, got 2$"),
+    (lambda: (sym.var("x") * 2).simple_bind(mx.cpu(), x=nd.ones(2)), ArgumentError, "a shape, .*, got NDArray"),
+    (lambda: mx.cuda(0), AttributeError, r"opreg has no 'cuda': write mx.gpu\(i\)"),
+    (lambda: mx.randn(3), AttributeError, r"write mx.nd.random.normal\(shape=shape\)"),
+    (lambda: nd.maximun(nd.ones(2), 1), OpError, "Did you mean 'maximum'"),
+    (lambda: nn.Dense(2, 2)(nd.ones((1, 2))), TypeError, r"x must be a Tensor, got NDArray; Tensor\(x\) makes one"),
+    (lambda: nd.Custom(nd.ones(2), op_type="mine"), OpError, r"@mx.operator.register\('mine'\) above a Prop"),
+])
+def test_errors_name_the_line_to_write(call: Any, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_the_equivalents_of_other_packages_exist() -> None:
+    for name, advice in other_names.PACKAGES.items():
+        assert not hasattr(mx, name)
+        for path in re.findall(r"mx\.([\w.]+)", advice):
+            found: Any = mx
+            for part in path.split("."):
+                found = getattr(found, part)
+
+
+def test_numbers_of_numpy_combine_with_symbols() -> None:
+    x = sym.var("x")
+    for result, expected in ((np.float32(2) * x, [2, 4]), (np.int64(3) - x, [2, 1]), (np.float32(1) < x, [0, 1])):
+        assert result.eval(x=nd.array([1, 2]))[0].asnumpy().tolist() == expected
+
+
+def test_a_model_without_loss_says_what_the_network_gets() -> None:
+    with pytest.raises(TypeError) as caught:
+        mx.Model(nn.Dense(2, 1)).train(1, [([[1.0, 2.0]], [1.0])])
+    assert "Model without a loss_fn passes all 2 columns" in caught.value.__notes__[-1]
+
+
+def test_files_of_another_kind_name_their_reader(tmp_path: Any) -> None:
+    arrays, graph = str(tmp_path / "a.params"), str(tmp_path / "a.json")
+    nd.save(arrays, {"x": nd.ones(2)})
+    sym.var("x").save(graph)
+    for read, path, words in ((sym.load, arrays, "nd.load reads it"), (nd.load, graph, "sym.load reads a graph")):
+        with pytest.raises(errors.FileFormatError, match=words):
+            read(path)
+
+
+@pytest.mark.parametrize("rule, found", [
+    (lambda x: [*x], [(2, 3)]), (lambda x: [x], [(2, 3)]), (lambda x: (x,), [(2, 3)]),
+    *((lambda x, answer=answer: answer, None) for answer in ("ab", 3, (2.0, 3), (-1, 3), None, ((2,), (3,))))])
+def test_results_of_shape_rules_are_checked(rule: Any, found: Any) -> None:
+    same = defined(lambda x: x)
+    same.infer(rule)
+    symbol = same(sym.var("x"))
+    if found is not None:
+        assert symbol.infer_shape(x=(2, 3))[1] == found
+        return
+    with pytest.raises(ArgumentError, match=r"its rule infer returned .*, expected a shape for .*, such as \(2, 3\)"):
+        symbol.infer_shape(x=(2, 3))
+
+
+def test_a_shape_rule_gives_several_shapes_in_a_tuple_or_a_list() -> None:
+    for kind in (tuple, list):
+        halves = defined(lambda x: (x[:1], x[1:]), outputs=["first", "rest"])
+        halves.infer(lambda x, kind=kind: kind([(1, *x[1:]), (x[0] - 1, *x[1:])]))
+        assert halves(sym.var("x")).infer_shape(x=(3, 2))[1] == [(1, 2), (2, 2)]
+    halves.infer(lambda x: x)
+    with pytest.raises(ArgumentError, match=r"expected a shape for each of its outputs \(first, rest\)"):
+        halves(sym.var("x")).infer_shape(x=(3, 2))

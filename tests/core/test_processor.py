@@ -43,7 +43,7 @@ def system(root: Path, caches: dict[int, list[dict[str, str]]], **files: str) ->
 def linux(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the system by Linux on processors 0 to 3; the tests write its files."""
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(processor, "_allowed", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(processor, "_allowed_cores", lambda: [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize(("caches", "expected"), [
@@ -121,7 +121,7 @@ def test_facts_of_macos_come_from_sysctl(monkeypatch, answers):
     ("", {}), ("l2=256K", {"l2": 256 << 10}), ("cores=1, l1=16k l3=0", {"cores": 1, "l1": 16 << 10, "l3": 0}),
     ("l2=65536", {"l2": 1 << 16})])
 def test_the_environment_overrides_the_processor(text, changed):
-    assert processor._overridden(USUAL, text) == USUAL._replace(**changed)
+    assert processor._override(USUAL, text) == USUAL._replace(**changed)
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -129,7 +129,7 @@ def test_the_environment_overrides_the_processor(text, changed):
     ("l2=1M;l3=1M", "'l2=1M;l3=1M'")])
 def test_overridden_properties_are_checked(text, message):
     with pytest.raises(ArgumentError, match=re.escape(message)):
-        processor._overridden(USUAL, text)
+        processor._override(USUAL, text)
 
 
 def test_the_running_processor_is_read():

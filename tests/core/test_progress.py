@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +65,7 @@ def data(rows: int = 400) -> mx.io.NDArrayIter:
     return mx.io.NDArrayIter(x, (x[:, 0] > 0).astype("f"), 4)
 
 
-def module(logger: object = logging) -> mx.mod.Module:
+def module(logger: Any = logging) -> mx.mod.Module:
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     return mx.mod.Module(mx.sym.SoftmaxOutput(net, name="softmax"), logger=logger)
 
@@ -127,18 +129,48 @@ def test_logged_lines_are_printed_once(terminal: Terminal, logger: logging.Logge
     assert not logger.handlers[0].filters
 
 
-def test_a_line_printed_in_parts_is_shown_whole(terminal: Terminal) -> None:
-    streams = progress.sys  # type: ignore[attr-defined]  # those of the fixture
+def test_printed_text_follows_the_line(terminal: Terminal) -> None:
+    """The line continues below what was printed, and standard output stays the program's own."""
+    streams = progress.sys  # those of the fixture
     streams.stdout = terminal
-    with Line() as line:
-        line.show("1 of 3")
-        print("first ", end="", file=streams.stdout)
-        line.show("2 of 3")
-        print("second", file=streams.stdout)
-        line.show("3 of 3")
-        print("unfinished", end="", file=streams.stdout)
-        line.leave("all")
-    assert terminal.shown == ["first second", "unfinished", "all", ""]
+
+    def report(param: Any) -> None:
+        assert streams.stdout is terminal
+        print(f"batch {param.nbatch}", file=streams.stdout)
+
+    module().fit(data(16), num_epoch=1, batch_end_callback=report)
+    *shown, last, end = terminal.shown
+    assert [line.rpartition("batch ")[2] for line in shown] == ["0", "1", "2", "3"]
+    assert re.fullmatch(r"Epoch\[0\] of 1 \[#+-+\] 1/4 .* accuracy=\S+ +batch 0", shown[0])
+    assert last.startswith("Epoch[0] of 1 4 batches in") and not end
+
+
+class OutStream(io.StringIO):
+    """The stream of a notebook's cell, as far as a program can tell."""
+
+    __module__ = "ipykernel.iostream"
+
+
+@pytest.mark.parametrize("stream, wish, shown", [
+    (OutStream, None, r"\rEpoch\[0\] of 1 \[#*-*\] .*/10 .*\rEpoch\[0\] of 1 10 batches in [^\r]*\n"),
+    (OutStream, False, ""),
+    (io.StringIO, True, r"Epoch\[0\] of 1 10 batches in [^\r]*\n"),
+    (io.StringIO, None, "")], ids=["notebook", "notebook without", "pipe with", "pipe"])
+def test_streams_that_are_no_terminals(monkeypatch: pytest.MonkeyPatch, terminal: Terminal, stream: type[io.StringIO],
+                                       wish: bool | None, shown: str) -> None:
+    error = stream()
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=error, stdout=io.StringIO()))
+    monkeypatch.setenv("COLUMNS", "20")  # a notebook has no columns
+    module().fit(data(40), num_epoch=1, progress=wish)
+    assert re.fullmatch(shown, error.getvalue())
+
+
+def test_the_line_is_captured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPREG_PROGRESS", raising=False)
+    out = sys.stdout
+    module().fit(data(8), num_epoch=2, progress=True, batch_end_callback=lambda param: print(sys.stdout is out))
+    printed, error = capsys.readouterr()
+    assert printed == "True\n" * 4 and [line[:8] for line in error.splitlines()] == ["Epoch[0]", "Epoch[1]"]
 
 
 def test_messages_are_printed_above_the_line(terminal: Terminal, logger: logging.Logger) -> None:

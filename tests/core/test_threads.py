@@ -228,7 +228,7 @@ def test_the_garbage_collector_is_off_while_many_modules_are_imported(enabled, t
     (tmp_path / "failing_to_import.py").write_text("raise ValueError('no')\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "noting_the_collector", raising=False)
-    frozen = gc.get_freeze_count() > 0  # the tests themselves are, as a rule
+    frozen = gc.get_freeze_count() > 0  # the objects of the test run usually are frozen
     if not enabled:
         gc.disable()
     try:

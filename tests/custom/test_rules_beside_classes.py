@@ -135,3 +135,11 @@ def test_a_class_with_any_keywords_has_rules_of_any_keywords() -> None:
     op = registered(__init__=initialize)
     op.grad(lambda g, ins, outs, *, by: g * float(by))
     assert eager(op, by=5.0).max() == 5
+
+
+def test_a_number_in_place_of_an_input_of_a_class_names_the_input() -> None:
+    op = registered(list_arguments=lambda self: ["first", "second"])
+    with pytest.raises(ArgumentError, match="input second must be an array or symbol, got float"):
+        op(nd.array(X), 2.0)
+    with pytest.raises(ArgumentError, match="input second must be an array or symbol, got int"):
+        op(sym.var("x"), 2)

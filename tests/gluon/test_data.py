@@ -8,6 +8,7 @@ import itertools
 import multiprocessing
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -380,6 +381,59 @@ def test_an_interrupt_leaves_no_processes_or_memory(way: str, tmp_path: Path) ->
     assert process.returncode != 0
     assert ("KeyboardInterrupt" in errors) == (way == "SIGINT")
     assert "resource_tracker" not in errors and "BrokenPipe" not in errors
+
+
+class Product(data.Dataset):
+    """Numbers, each the product of values of several kinds."""
+
+    rate = 1.0
+
+    def __init__(self) -> None:
+        self.factor, self.listed, self.table = 1.0, [1.0, 1.0, 1.0], {"a": [1.0]}
+        self.array, self.tensor = np.ones(3), mx.nd.ones((3,))
+        self.function = lambda value: value * self.table["a"][0]
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, number: int) -> np.float32:
+        value = self.factor * self.listed[number] * self.array[number] * self.rate
+        return np.float32(self.function(value) * float(self.tensor[number].asscalar()))
+
+
+#: Changes of a dataset: ``V`` is a value, ``N`` the number of a sample.
+DATASET_CHANGES = (
+    "d.factor = V", "d.listed[N] = V", "d.listed = [V] * 3", "d.table['a'][0] = V", "d.array[N] = V", "d.array[:] = V",
+    "d.tensor[N] = V", "d.tensor *= V", "kind.rate = V", "d.function = lambda value: value + V",
+    "kind.__getitem__ = lambda self, number: np.float32(number + V)", "scale[0] = V", "list(loader)",
+    "next(iter(loader))")
+
+
+@forked
+@pytest.mark.parametrize("seed", range(2))
+def test_processes_make_samples_of_the_dataset_as_it_is_when_a_round_begins(seed: int) -> None:
+    chooses, scale = random.Random(seed), [1.0]
+    kind = type("Changing", (Product,), {})
+    dataset = kind()
+    loader = data.DataLoader(dataset.transform(lambda value: value * scale[0]), 2, num_workers=1)
+    names = {"d": dataset, "kind": kind, "scale": scale, "loader": loader, "np": np}
+    for _ in range(6):
+        change = chooses.choice(DATASET_CHANGES)
+        for word, value in (("V", repr(chooses.choice([0.5, 2.0, 4.0]))), ("N", str(chooses.randrange(3)))):
+            change = re.sub(rf"\b{word}\b", value, change)
+        exec(change, names)
+        found = np.concatenate([batch.asnumpy() for batch in loader])
+        expected = np.array([dataset[number] * np.float32(scale[0]) for number in range(3)])
+        np.testing.assert_array_equal(found, expected, err_msg=change)
+
+
+@forked
+def test_processes_stay_while_the_dataset_stays(processes: Callable[[], set[Any]]) -> None:
+    loader = data.DataLoader(Numbers(4), 2, num_workers=1)
+    list(loader)
+    first = processes()
+    list(loader)
+    assert processes() == first
 
 
 @forked

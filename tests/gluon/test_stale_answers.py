@@ -175,6 +175,14 @@ BLOCKS: dict[str, tuple[str, ...]] = {
            ("value", "data().asnumpy()[0, 0]", (
                "layers[0].weight.initialize(mx.init.Constant(7), force_reinit=True)", "layers[0].weight.data()[:] = 8",
                "layers[0].weight.set_data(nd.ones((2, 1)) * 9)", "layers[0].weight._data = [nd.ones((2, 1)) * 3]")))},
+    "values of a module": (
+        written("x * float(m.get_params()[0]['q'].asnumpy()[0])",
+                "m = mx.mod.Module(mx.sym.var('q') + mx.sym.var('d'), ['d'], None)\nm.bind([('d', (1,))])\n"
+                "m.init_params(arg_params={'q': nd.ones(1)})"),
+        "m.set_params({'q': nd.ones(1) * 5}, {})", "m._exec_group.execs[0].arg_dict['q'][:] = 4"),
+    "outputs of an executor": (
+        written("x * e.outputs[0].asscalar()", "e = (mx.sym.var('q') * 2).bind(mx.cpu(), {'q': nd.ones(1)})\n"
+                "e.forward()"), "e.forward(q=nd.ones(1) * 4)"),
     "rate of a Trainer": (
         written("x * trainer.learning_rate", f"{DENSE}\ntrainer = gluon.Trainer(dense().collect_params(), 'sgd')"),
         "trainer.set_learning_rate(3)", "trainer._optimizer.lr = 5"),

@@ -15,11 +15,11 @@ from opreg import random
 from opreg.cells.cell import Cell
 from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
 from opreg.cells.grad import grad, no_grad, value_and_grad
-from opreg.cells.hooks import HookBackward
 from opreg.cells.jacobian import jvp, vjp
 from opreg.cells.jit import VARIANTS, jit
 from opreg.cells.parameter import Parameter, assign
 from opreg.cells.tensor import Tensor
+from opreg.cells.tensor_hooks import HookBackward
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
 from opreg.custom import operator as custom

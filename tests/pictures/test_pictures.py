@@ -151,6 +151,12 @@ def test_any_overview_has_every_node_once_and_counts_every_line(drawing):
     ElementTree.fromstring(svg(check(found.drawing), found.numbers))
 
 
+def test_labels_tell_axes_from_sizes() -> None:
+    x = mx.sym.transpose(mx.sym.Reshape(mx.sym.var("x"), shape=(2, 3, 4)), axes=(0, 2, 1))
+    source = mx.viz.plot_network(x).source
+    assert "Reshape 2x3x4" in source and "transpose 0,2,1" in source
+
+
 def test_one_line_with_a_count_leads_from_forward_to_backward_in_a_large_plan():
     net = _residual(12, True)
     for steps in (net, net.get_internals()[5]):

@@ -289,7 +289,7 @@ def test_arrays_of_one_element_are_numbers(program: str, printed: str) -> None:
     assert out.getvalue() == printed + "\n"
 
 
-def test_code_of_targets_of_assignments_has_their_line(tmp_path: Path) -> None:
+def test_code_that_reads_the_target_of_an_assignment_has_its_line(tmp_path: Path) -> None:
     """Code that reads the target of an assignment has the line of the target."""
     code = compiled(b"import numpy as np\n\ndef f(a):\n    a.x[\n        0] = float(\n        a)\n", "program.py")
     function = next(each for each in code.co_consts if hasattr(each, "co_lines"))

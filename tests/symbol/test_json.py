@@ -790,7 +790,7 @@ def test_attributes_of_a_users_operator_reach_its_constructor(unregistered):
     assert node.attrs.prop.others == {"extra": "(1, 2)", "__lr_mult__": "2"}
 
 
-def test_the_exception_of_a_constructor_leaves_as_itself(unregistered):
+def test_an_exception_of_a_constructor_is_raised_unchanged(unregistered):
     @operator.register("_angry")
     class Angry(operator.CustomOpProp):
         def __init__(self, times):

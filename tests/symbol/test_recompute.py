@@ -13,7 +13,6 @@ import opreg as mx
 from opreg.core.registry import get
 from opreg.symbol import compile as compiler
 from opreg.symbol.passes.fuse import fuse
-from tests.running import examples
 from tests.symbol.test_cse import assert_same, bound, networks, operators
 
 sym, nd = mx.sym, mx.nd

@@ -394,7 +394,10 @@ def test_requests_skip_fixed_weights(request_, fixed, expected):
 @pytest.mark.parametrize("call, kind, words", [
     (lambda: mx.mod.Module(classifier(), data_names=["dat"]), ArgumentError, "Did you mean 'data'"),
     (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
-    (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind first"),
+    (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind and init_params first"),
+    (lambda: mx.mod.Module(classifier()).save_checkpoint("x", 0), OpError, "call bind and init_params first"),
+    (lambda: mx.mod.Module(classifier()).fit(batches(), num_epoch="2"), ArgumentError,
+     "fit: num_epoch='2': expected an int of at least 0"),
     (lambda: mx.mod.Module(classifier()).fit(batches()), ArgumentError, "num_epoch is needed"),
     (lambda: mx.mod.Module(classifier()).fit(np.ones((4, 2)), num_epoch=1), ArgumentError,
      "train_data: expected an iterator"),

@@ -166,7 +166,7 @@ def _matrices(array: Array, apart: int) -> Matrices | None:
 # ------------------------------------------------------------------------------------- descriptors of the library
 
 
-class _Described:
+class _Descriptors:
     """The library's descriptors of a product: one of the operation, and one for the layout of each factor and of the
     result."""
 
@@ -193,9 +193,9 @@ class _Described:
 
 
 @cached(1024)
-def _described(library: Library, product: Product) -> _Described:
+def _described(library: Library, product: Product) -> _Descriptors:
     """The descriptors of a product without a bias, cached for products that are not part of a plan."""
-    return _Described(library, product, 0)
+    return _Descriptors(library, product, 0)
 
 
 class ChosenAlgorithm(NamedTuple):
@@ -209,7 +209,7 @@ class ChosenAlgorithm(NamedTuple):
 def choose(library: Library, device: int, product: Product) -> ChosenAlgorithm | str:
     """The library's preferred algorithm for a kind of product, or the reason why it has none."""
     left, right, out, bias = product.alignments
-    described = _Described(library, product, bias)  # the alignment stands for the address of the bias
+    described = _Descriptors(library, product, bias)  # the alignment stands for the address of the bias
     preference = Descriptor(library, "MatmulPreference")
     preference.set(PreferenceAttribute.MAX_WORKSPACE_BYTES, ctypes.c_uint64(_WORKSPACE))
     for name, alignment in zip("ABCD", (right, left, out, out)):
@@ -254,11 +254,11 @@ class Multiply(PlainStep):
 
     def __init__(self, xp: ArrayModule, device: int, title: str, product: Product, chosen: ChosenAlgorithm,
                  arrays: tuple[Array, Array, Array], scratch: Callable[..., Array], scale: float,
-                 bias: Array | None, described: _Described | None = None):
+                 bias: Array | None, described: _Descriptors | None = None):
         found = library(xp)
         assert isinstance(found, Library)
         if described is None:
-            described = _Described(found, product, 0 if bias is None else address_of(bias))
+            described = _Descriptors(found, product, 0 if bias is None else address_of(bias))
         number = ctypes.c_double if DTYPES[product.dtype][2] is DataType.R_64F else ctypes.c_float
         a, b, out = map(address_of, arrays)
         first, second, result = [layout.value for layout in described.layouts]

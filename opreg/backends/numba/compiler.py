@@ -177,7 +177,7 @@ _FUNCTIONS: dict[tuple[str, np.dtype], Function] = {}
 _COMPILING = threading.RLock()
 
 
-def _forked() -> None:
+def _forget_compilations() -> None:
     """A forked child has none of its parent's threads, so what they were compiling can be requested again."""
     _COMPILING.release()
     for function in _FUNCTIONS.values():
@@ -188,7 +188,8 @@ if hasattr(os, "register_at_fork"):  # otherwise a child forked during a compila
     if _missing() is None:
         # ``logging`` registers handlers for forks; imported by numba while a fork waits, only half of them would run.
         importlib.import_module("logging")
-    os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release, after_in_child=_forked)
+    os.register_at_fork(before=_COMPILING.acquire, after_in_parent=_COMPILING.release,
+                        after_in_child=_forget_compilations)
 
 
 def function_of(source: str, dtype: np.dtype, length: int) -> Function:
@@ -212,14 +213,14 @@ def _compile(source: str, dtype: np.dtype) -> CFunc:
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
     # As numba.cfunc does, but without its cache, which loads pickles unchecked.
     function = importlib.import_module("numba.core.ccallback").CFunc(
-        _defined(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
+        _define_function(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
         options={"error_model": "numpy"})
     function._cache = _code_file(source, dtype)
     function.compile()
     return function
 
 
-def _defined(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
+def _define_function(source: str, scope: Mapping[str, object]) -> Callable[..., None]:
     """The Python function that a text defines."""
     namespace = {**scope, "__name__": __name__}  # numba looks the function up by its module
     exec(compile(source, "<compiled>", "exec"), namespace)
@@ -335,7 +336,7 @@ def _caller() -> Callable[[int, int], None]:
 
         return numba.types.void(numba.types.int64), emit
 
-    function = _defined(_CALLER, {"call": importlib.import_module("numba.extending").intrinsic(call)})
+    function = _define_function(_CALLER, {"call": importlib.import_module("numba.extending").intrinsic(call)})
     dispatcher = numba.njit(nogil=True)(function)
     dispatcher._cache = _code_file(_CALLER, np.dtype(np.int64))
     return dispatcher.compile(numba.types.void(numba.types.int64, numba.types.int64))

@@ -139,7 +139,7 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
     inner += body + [f"store(a{n}, {index[n]}, {result}, {n}, {count})"
                      for n, result in zip(layout.outs, results) if n is not None]
     if axes == 1:
-        lines = [*fixed, *outer, "for i in range(first, last):", *_indented(inner)]
+        lines = [*fixed, *outer, "for i in range(first, last):", *_indent(inner)]
     else:
         sizes = count + 1
         fixed += [f"n{axis} = table[{sizes + axis - 1}]" for axis in range(1, axes)]
@@ -150,11 +150,11 @@ def _source(expression: Expression, layout: Layout) -> tuple[str, list[float]]:
         else:
             starts = ["j = row // n1", "k = row - j * n1"] + [f"o{n} = j * s0_{n} + k * s1_{n}" for n in range(count)]
         lines = [*fixed, "for row in range(first, last):",
-                 *_indented([*starts, *outer, f"for i in range(n{axes - 1}):", *_indented(inner)])]
-    return "\n".join(["def kernel(table, first, last):", *_indented(lines), ""]), [float(text) for text in constants]
+                 *_indent([*starts, *outer, f"for i in range(n{axes - 1}):", *_indent(inner)])]
+    return "\n".join(["def kernel(table, first, last):", *_indent(lines), ""]), [float(text) for text in constants]
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def _indent(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
@@ -217,7 +217,7 @@ def _gains_nothing(expression: Expression, out: Array, arrangement: Arrangement)
     """The reason why the ufuncs are as fast, or None."""
     names = [prim.name for prim, _ in expression.code]
     if len(names) < 3 and out.size < _LEAST:
-        return f"{out.size} numbers are too few"
+        return f"{out.size} elements are too few"
     if len(names) == 1 and names[0] not in _COMPILED_SINGLY:
         return f"{names[0]} alone is as fast as a ufunc"
     if out.dtype == np.float32 and 3 * sum(name in DETOURS for name in names) > len(names):

@@ -52,7 +52,7 @@ class CellKind(NamedTuple):
     by_state: bool = False
 
 
-def _each(array: str, start: str, distance: str, count: int) -> str:
+def _offsets(array: str, start: str, distance: str, count: int) -> str:
     """An array with ``count`` offsets at equal distances, as text."""
     return ", ".join(f"{array}, {start} + {i} * {distance}" for i in range(count))
 
@@ -60,16 +60,16 @@ def _each(array: str, start: str, distance: str, count: int) -> str:
 _ALL = ((0, 0), (1, 1), (2, 2), (3, 3))
 _PLAIN = CellKind(_ALL[:1], "work, o, states, after", "states, after, dy, now, dh, o, by_input, to, dh, o")
 CELLS = {
-    "lstm": CellKind(_ALL, f"{_each('work', 'o', 'block', 4)}, cells, now, {_each('gates', 'now', 'plane', 4)}, "
+    "lstm": CellKind(_ALL, f"{_offsets('work', 'o', 'block', 4)}, cells, now, {_offsets('gates', 'now', 'plane', 4)}, "
                            "cells, after, states, after",
-                     f"{_each('gates', 'now', 'plane', 4)}, cells, now, cells, after, dy, now, dh, o, dc, row * size, "
-                     f"{_each('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
+                     f"{_offsets('gates', 'now', 'plane', 4)}, cells, now, cells, after, dy, now, dh, o, dc, "
+                     f"row * size, {_offsets('by_input', 'to', 'size', 4)}, dc, row * size, dh, o"),
     # Blocks: candidate from the input, reset, update, candidate from the state.
     "gru": CellKind(((2, None), (0, 0), (1, 1), (None, 2)),
-                    f"{_each('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
-                    f"{_each('gates', 'now', 'plane', 3)}, cells, after, states, after",
-                    f"{_each('gates', 'now', 'plane', 3)}, cells, after, states, now, dy, now, dh, o, "
-                    f"{_each('by_input', 'to', 'size', 3)}, {_each('by_state', 'to', 'size', 3)}, dh, o",
+                    f"{_offsets('work', 'o + block', 'block', 2)}, work, o, work, o + 3 * block, states, now, "
+                    f"{_offsets('gates', 'now', 'plane', 3)}, cells, after, states, after",
+                    f"{_offsets('gates', 'now', 'plane', 3)}, cells, after, states, now, dy, now, dh, o, "
+                    f"{_offsets('by_input', 'to', 'size', 3)}, {_offsets('by_state', 'to', 'size', 3)}, dh, o",
                     by_state=True),
     "rnn_tanh": _PLAIN,
     "rnn_relu": _PLAIN,

@@ -80,7 +80,7 @@ def _declines(call: Call, task: Task | str) -> str | None:
     if size == 0:
         return "nothing to compute"
     if mode() == "auto" and (task.n < _ROW or size < _LEAST):
-        return f"{task.rows} rows of {task.n} numbers are too few"
+        return f"{task.rows} rows of {task.n} elements are too few"
     return None
 
 

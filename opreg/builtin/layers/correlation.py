@@ -244,7 +244,7 @@ class _Plan:
         columns)."""
         images, groups, outs, *tail = part.shape
         if self.folded:
-            return _turned(part).reshape(groups, outs, images * math.prod(tail))
+            return _swap_batch_and_group(part).reshape(groups, outs, images * math.prod(tail))
         return part.reshape(images, groups, outs, math.prod(tail))
 
     def images_of(self, matrices: Array, part: Array) -> Array:
@@ -304,7 +304,7 @@ def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], over
 _plan = cached(1024)(_Plan)
 
 
-def _turned(array: Array) -> Array:
+def _swap_batch_and_group(array: Array) -> Array:
     """(N, G, C, …) as (G, C, N, …), or a view of such an array back."""
     return array.transpose(1, 2, 0, *range(3, array.ndim))
 
@@ -315,7 +315,7 @@ def _matrices(buffer: Array) -> Array:
     return buffer.reshape(groups, taps * channels, math.prod(tail))
 
 
-def _stacked(w: Array, plan: _Plan) -> Array:
+def _stack_weights(w: Array, plan: _Plan) -> Array:
     """Weights for the way by rows: (G, first taps * O, trailing taps * C)."""
     w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
     return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
@@ -425,15 +425,15 @@ def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _P
 
 
 def _correlate_by_rows(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
-    weights, x, y = _stacked(w, plan), plan.split(x), plan.split(y)
+    weights, x, y = _stack_weights(w, plan), plan.split(x), plan.split(y)
     buffers = plan.row_buffers(xp, x.dtype)
 
     def block(n: slice, g: slice, r: slice) -> None:
         size = _length(n), _length(g), _length(r)
         narrow, tall = buffer = buffers.take(*size)
-        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
+        plan.fill(narrow, _swap_batch_and_group(x[n, g]), r, plan.row_reads(r))
         xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
-        out = _turned(y[n, g, :, r])
+        out = _swap_batch_and_group(y[n, g, :, r])
         first, *others = plan.shifted(tall, r)
         if others:
             xp.add(first, others[0], out=out)
@@ -509,18 +509,18 @@ def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: i
 
 
 def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
-    weights, x, y = _stacked(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
+    weights, x, y = _stack_weights(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
     buffers = plan.row_buffers(xp, x.dtype)
 
     def image(n: slice, g: slice, rows: list[slice]) -> None:
         for r in rows:
             size = _length(n), _length(g), _length(r)
             narrow, tall = buffer = buffers.take(*size)
-            source = _turned(y[n, g, :, r])
+            source = _swap_batch_and_group(y[n, g, :, r])
             for part in plan.shifted(tall, r):  # rows between strides stay zero
                 part[...] = source
             xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
-            _deposit(_turned(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
+            _deposit(_swap_batch_and_group(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
     share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
@@ -569,8 +569,8 @@ def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: in
         (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
 
 
-def _summed(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
-            products: Callable[..., Array]) -> Array:
+def _sum_over_blocks(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
+                     products: Callable[..., Array]) -> Array:
     """The sum of ``products(n, g, r)`` over blocks, as partial sums in a fixed order."""
     parts = _parts(len(blocks), -(-len(blocks) // SHARES))
     totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
@@ -592,7 +592,7 @@ def _match_pointwise(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan)
         return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
 
     blocks = list(plan.image_blocks(xp, x.dtype))
-    w[...] = _summed(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
+    w[...] = _sum_over_blocks(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
 
 
 def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
@@ -602,16 +602,17 @@ def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -
     def products(n: slice, g: slice, r: slice) -> Array:
         size = _length(n), _length(g), _length(r)
         narrow, tall = buffer = buffers.take(*size)
-        plan.fill(narrow, _turned(x[n, g]), r, plan.row_reads(r))
-        source = _turned(y[n, g, :, r])
+        plan.fill(narrow, _swap_batch_and_group(x[n, g]), r, plan.row_reads(r))
+        source = _swap_batch_and_group(y[n, g, :, r])
         for part in plan.shifted(tall, r):
             part[...] = source
         slopes = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
         buffers.give(buffer, *size)
         return slopes
 
-    total = _summed(xp, plan.row_blocks(xp, x.dtype), (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
-                    x.dtype, plan, products)
+    total = _sum_over_blocks(xp, plan.row_blocks(xp, x.dtype),
+                             (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
+                             x.dtype, plan, products)
     total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
     w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
 
@@ -628,6 +629,6 @@ def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan
         buffers.give(buffer, *size)
         return slopes
 
-    w[...] = _summed(xp, plan.column_blocks(xp, x.dtype),
-                     (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
-                     products).reshape(w.shape)
+    w[...] = _sum_over_blocks(xp, plan.column_blocks(xp, x.dtype),
+                              (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
+                              products).reshape(w.shape)

@@ -90,14 +90,15 @@ class Pool:
         for (axis, n, k, s, _, places), spans in zip(self.axes, self.spans):
             if not (k == s == 1 and n == places):
                 all_places = slice(0, places)
-                passes.append((axis, places, [_at(axis, read) for to, read in spans if to == all_places], [
-                    (_at(axis, to), _at(axis, read)) for to, read in spans if to != all_places and to.start < to.stop]))
+                passes.append((axis, places, [_cut_at(axis, read) for to, read in spans if to == all_places], [
+                    (_cut_at(axis, to), _cut_at(axis, read)) for to, read in spans
+                    if to != all_places and to.start < to.stop]))
         return passes
 
     @functools.cached_property
     def reaching(self) -> list[Cut]:
         """Outputs whose windows reach into padding, before and after each axis."""
-        return [_at(axis, part) for axis, n, k, s, p, _ in self.axes if p for part in
+        return [_cut_at(axis, part) for axis, n, k, s, p, _ in self.axes if p for part in
                 (slice(0, -(-p // s)), slice(max((n + p - k) // s + 1, 0), -(-(n + 2 * p) // s)))]
 
     @functools.cached_property
@@ -186,7 +187,7 @@ def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> list[slice]:
     return stretches(pool.x[0], step)
 
 
-def _at(axis: int, part: slice) -> Cut:
+def _cut_at(axis: int, part: slice) -> Cut:
     """The index that takes a part of one axis."""
     return (slice(None),) * axis + (part,)
 
@@ -231,11 +232,11 @@ def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
             continue
         x = xp.zeros((*g.shape[:axis], n, *g.shape[axis + 1:]), g.dtype)
         for to, read in spans:
-            part = x[_at(axis, read)]
+            part = x[_cut_at(axis, read)]
             if s >= k:
-                part[...] = g[_at(axis, to)]
+                part[...] = g[_cut_at(axis, to)]
             else:
-                part += g[_at(axis, to)]
+                part += g[_cut_at(axis, to)]
         g = x
     return g
 

@@ -111,7 +111,7 @@ def rnn_types(ins, outs, *, use_sequence_length):
     return [common] * count + lengths, [common] * (len(outs) - 1) + [inner]
 
 
-def _unpacked(kind: Kind, arrays: Sequence[Array]) -> tuple[Array, Array, Array, Array | None, Array | None]:
+def _unpack_inputs(kind: Kind, arrays: Sequence[Array]) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Data, parameters, state, cells or None, lengths or None."""
     data, parameters, state, *rest = arrays
     cell = wide(rest[0]) if kind.mode == "lstm" else None
@@ -126,7 +126,7 @@ def _target(xp: ArrayModule, out: Array | None, shape: Shape, dtype: np.dtype) -
     return xp.empty(shape, dtype=dtype)
 
 
-def _stored(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
+def _store_results(results: tuple[Array, ...], out: Outs) -> Sequence[Array | None]:
     """The results, in the caller's arrays if there are any."""
     if out is None:
         return results
@@ -198,7 +198,7 @@ def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
     return xp.take_along_axis(x, xp.expand_dims(index, 2), axis=0)
 
 
-def _ahead(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
+def _inputs_by_direction(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
     """A layer's input as each direction reads it."""
     return [x] if kind.directions == 1 else [x, _turned(xp, x, lengths)]
 
@@ -226,7 +226,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
         out: Outs, attrs: Attrs) -> Sequence[Array | None]:
     """Outputs of ``RNN``, given a function that computes a layer."""
     kind = kind_of(**attrs)
-    data, parameters, state, cell, lengths = _unpacked(kind, arrays)
+    data, parameters, state, cell, lengths = _unpack_inputs(kind, arrays)
     time, batch, inputs = data.shape
     reserve = _target(xp, None if out is None else out[-1], (reserve_size(kind, time, batch),), data.dtype)
     counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
@@ -235,7 +235,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
         states_of_layer = slice(layer * d, (layer + 1) * d)
         residuals.states[:, 0] = state[states_of_layer]
         residuals.cells[:, 0] = 0.0 if cell is None else cell[states_of_layer]
-        forward(xp, kind, parts, parameters, _ahead(xp, kind, x, lengths), residuals, counts)
+        forward(xp, kind, parts, parameters, _inputs_by_direction(xp, kind, x, lengths), residuals, counts)
         if residuals.mask.size:
             if is_train:
                 residuals.mask[...] = (rng.random(residuals.mask.shape, dtype=xp.float32) >= kind.p) / (1.0 - kind.p)
@@ -244,7 +244,7 @@ def run(xp: ArrayModule, forward: Callable, arrays: Sequence[Array], is_train: b
         x = _output(xp, residuals, counts, lengths)
     last = [xp.concatenate([states[:, -1] for states in group])
             for group in zip(*[(layer.states, layer.cells)[:1 if cell is None else 2] for layer in layers])]
-    return _stored((x, *last, reserve), out)
+    return _store_results((x, *last, reserve), out)
 
 
 def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: Outs, attrs: Attrs
@@ -252,7 +252,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
     """Outputs of ``RNN``'s gradient, given a function that computes the gradient of a layer."""
     kind = kind_of(**attrs)
     heads, ins, reserve = _split(kind.mode, arrays)
-    data, parameters, state, cell, lengths = _unpacked(kind, ins)
+    data, parameters, state, cell, lengths = _unpack_inputs(kind, ins)
     heads = [wide(g) for g in heads]
     time, batch, inputs = data.shape
     counts = None if lengths is None else _counts(xp, time, lengths, data.dtype)
@@ -268,7 +268,8 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
         dy_each = _ahead_back(xp, kind, dy, lengths)
         if counts is not None:
             dy_each = dy_each * counts
-        x = _ahead(xp, kind, data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths), lengths)
+        below = data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths)
+        x = _inputs_by_direction(xp, kind, below, lengths)
         ends = heads[1][directions], None if cell is None else heads[2][directions]
         dx = _room_for_input(xp, kind, x[0], out, layer)
         d_state[directions], dc = backward(xp, kind, places[layer], parameters, x, residuals, counts, dy_each, ends,
@@ -277,7 +278,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
             d_cell[directions] = dc
         if dx is not None:
             dy = dx[0] if d == 1 else dx[0] + _turned(xp, dx[1], lengths)
-    return _stored((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
+    return _store_results((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
 
 
 def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int) -> list[Array] | None:

@@ -165,7 +165,7 @@ def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
 # ---------------------------------------------------------------------------------------------- dropout
 
 
-def _mixed(x: Array) -> Array:
+def _hashed(x: Array) -> Array:
     """32-bit values of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
     x = x ^ (x >> 16)
     x = x * 0x85EBCA6B
@@ -181,9 +181,9 @@ def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Arr
     ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
     """
     key = draw.astype(xp.uint32)
-    row = _mixed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
-    column = _mixed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
-    is_kept = (_mixed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
+    row = _hashed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
+    column = _hashed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
+    is_kept = (_hashed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
     is_kept = xp.logical_or(is_kept, key[2] == 0)
     return is_kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 
@@ -308,7 +308,7 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_
         return empty, xp.full(shape[:3], -math.inf, dtype=_sums(query.dtype)), draw
     _, weights = scores.block((), *full)
     top = weights.max(axis=-1, keepdims=True)
-    weights = xp.exp(weights - _base(xp, top))
+    weights = xp.exp(weights - _score_offset(xp, top))
     total = weights.sum(axis=-1, keepdims=True)
     weights /= total
     multiples = scores.multiples((), *full)
@@ -318,7 +318,7 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_
     return output, (xp.log(total) + top).reshape(shape[:3]), draw
 
 
-def _base(xp: ArrayModule, top: Array) -> Array:
+def _score_offset(xp: ArrayModule, top: Array) -> Array:
     """Offset that is subtracted from scores before ``exp``: the largest score, or zero in rows that see no key."""
     return xp.where(top == -math.inf, xp.zeros_like(top), top)
 
@@ -329,7 +329,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
     if g is None and g_sums is None:
         return [None] * len(ins)
     g = ops.zeros_like(output) if g is None else g
-    delta = ops.sum(_like(g, logsum) * _like(output, logsum), axis=3)
+    delta = ops.sum(_cast_like(g, logsum) * _cast_like(output, logsum), axis=3)
     if g_sums is not None:
         delta = delta - g_sums
     operands = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
@@ -339,7 +339,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
     return (*ops._backward_scaled_dot_product_attention(*operands, **words), *[None] * use_mask)
 
 
-def _like(x: Any, like: Any) -> Any:
+def _cast_like(x: Any, like: Any) -> Any:
     """A value in the dtype of another."""
     dtype = as_dtype(like.dtype)
     return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
@@ -398,7 +398,7 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     """All gradients of ``_contrib_scaled_dot_product_attention``, including that of a mask, from the array of all
     scores."""
     reference = query
-    g, query, key, value = [_like(x, logsum) for x in (g, query, key, value)]
+    g, query, key, value = [_cast_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
     scores = ops._npi_matmul(query * scale, _turned(all_keys))
@@ -412,7 +412,7 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
             sees = ops.max(ops._npi_tril(sees) if causal else sees, axis=3, keepdims=True)
             scores = ops._npi_where(mask, scores, sees * fill)
     elif mask is not None:
-        scores = ops.broadcast_add(scores, _like(mask, logsum))
+        scores = ops.broadcast_add(scores, _cast_like(mask, logsum))
     if causal:
         scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
     weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
@@ -429,10 +429,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
         # Reshape would take a length of zero for one that it keeps.
         d_key, d_value = [ops.sum(ops._np_reshape(x, newshape=(x.shape[0], x.shape[1] // many, many, *x.shape[2:])),
                                   axis=2) for x in (d_key, d_value)]
-    results = [_like(x, reference) for x in (d_query, d_key, d_value)]
+    results = [_cast_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
         return tuple(results)
-    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_like(d_scores, mask), mask))
+    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
 
 
 def _turned(x: Any) -> Any:
@@ -614,7 +614,7 @@ def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     It returns the factor by which the earlier sums are multiplied.
     """
     largest = xp.maximum(weights.max(axis=-1, keepdims=True), top)
-    base = _base(xp, largest)
+    base = _score_offset(xp, largest)
     weights -= base
     xp.exp(weights, out=weights)
     shrunk = xp.exp(top - base)

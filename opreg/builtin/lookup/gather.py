@@ -52,7 +52,7 @@ def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], 
 # ------------------------------------------------------------------------------- gather_nd and scatter_nd
 
 
-def _picked(data: Shape, indices: Shape) -> Shape | None:
+def _gathered_shape(data: Shape, indices: Shape) -> Shape | None:
     """The shape of what is gathered; None if the number of indexed axes is unknown."""
     if len(indices) < 2:
         raise ShapeError(f"indices: expected two axes or more, got shape {show(indices)}")
@@ -71,7 +71,7 @@ def gather_nd(data, indices):
     axes."""
 
 
-gather_nd.infer(_picked)
+gather_nd.infer(_gathered_shape)
 
 
 def _at_columns(xp: ArrayModule, data: Array, indices: Array) -> tuple[Array, tuple]:
@@ -94,7 +94,7 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
 
 
 agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
-    integer_indices := data if shape is None else shape, _picked(integer_indices, indices)))
+    integer_indices := data if shape is None else shape, _gathered_shape(integer_indices, indices)))
 
 
 gradient_by(gather_nd, gather_sum)
@@ -122,7 +122,7 @@ def _sized(shape: int | Shape) -> Shape:
     return (shape,) if isinstance(shape, int) else shape
 
 
-agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _picked(_sized(shape), indices)))
+agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _gathered_shape(_sized(shape), indices)))
 
 
 declare_writes(scatter_nd, lambda xp, data, indices, *, shape: (
@@ -141,7 +141,7 @@ def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
 scatter_set_nd.fill(as_output)
 
 
-agreeing(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _picked(lhs, indices)))
+agreeing(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _gathered_shape(lhs, indices)))
 
 
 _replaces(scatter_set_nd, 1, _columns, "gather_nd")

@@ -305,7 +305,7 @@ def sparse_embedding_few_rows(stypes):
 PickMode = Literal["wrap", "clip", "index"]
 
 
-def _reduced(data: Shape, axis: int | None, keepdims: bool) -> Shape:
+def _shape_without_axis(data: Shape, axis: int | None, keepdims: bool) -> Shape:
     """The shape of ``data`` without an axis, or with length one there; an array with no other axis keeps it."""
     if axis is None:
         raise AttrError("axis=None: name the axis to pick along")
@@ -328,16 +328,17 @@ def pick_fill(ins, outs, *, axis, keepdims):
     if data is None:
         return ins
     if index is None:
-        return [data, _reduced(data, axis, keepdims)]
-    return [data, one_of(index, [_reduced(data, axis, False), _reduced(data, axis, True)])]
+        return [data, _shape_without_axis(data, axis, keepdims)]
+    return [data, one_of(index, [_shape_without_axis(data, axis, False), _shape_without_axis(data, axis, True)])]
 
 
 @pick.infer
 def pick_infer(data, index, *, axis, keepdims):
-    if index not in (_reduced(data, axis, False), _reduced(data, axis, True)) and (index or len(data) > 1):
-        raise ShapeError(f"index: expected shape {show(_reduced(data, axis, keepdims))}, got {show(index)}")
+    if index not in (_shape_without_axis(data, axis, False),
+                     _shape_without_axis(data, axis, True)) and (index or len(data) > 1):
+        raise ShapeError(f"index: expected shape {show(_shape_without_axis(data, axis, keepdims))}, got {show(index)}")
     check_some(data, axis, index)
-    return _reduced(data, axis, keepdims)
+    return _shape_without_axis(data, axis, keepdims)
 
 
 def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: PickMode, **_: object) -> Array:
@@ -349,7 +350,8 @@ def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: Pick
 
 def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: bool, mode: PickMode
             ) -> tuple[Array, Array | tuple[Array, ...]]:
-    places = _picks(xp, index, data.shape, axis=axis, mode=mode).reshape(_reduced(data.shape, axis, keepdims))
+    places = _picks(xp, index, data.shape, axis=axis,
+                    mode=mode).reshape(_shape_without_axis(data.shape, axis, keepdims))
     if data.flags.c_contiguous:
         return data.reshape(-1), places
     return data, xp.unravel_index(places, data.shape)
@@ -384,7 +386,7 @@ def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Ar
 
 @pick.prepare
 def pick_prepare(data, index, *, axis, keepdims, mode):
-    spots, shape = _spots(data, index, axis, mode), _reduced(data.shape, axis, keepdims)
+    spots, shape = _spots(data, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
     if spots is None:
         return None
     return lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape)

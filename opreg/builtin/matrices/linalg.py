@@ -391,15 +391,15 @@ def inverse_grad(g, ins, outs):
     return (ops._linalg_gemm2(left, y, transpose_b=True, alpha=-1.0), *[None] * (len(ins) - 1))
 
 
-def _each(A: Shape) -> Shape:
+def _scalar_per_matrix(A: Shape) -> Shape:
     """The shape of one scalar per square matrix."""
     stack, _ = _square(A)
     return stack or (1,)
 
 
-def _one_each(op: Op) -> None:
+def _declare_scalars(op: Op) -> None:
     """Declare that each output has one scalar per matrix."""
-    op.infer(lambda A: [_each(A)] * len(op.signature.outputs({})))
+    op.infer(lambda A: [_scalar_per_matrix(A)] * len(op.signature.outputs({})))
 
 
 @declare(name="_linalg_regular_inverse", types=_TYPES)
@@ -407,7 +407,7 @@ def regular_inverse(A, det):
     """The inverse of matrices, or zeros where the determinant ``det`` is zero."""
 
 
-agreeing(regular_inverse, 1, lambda A, det: (A, _each(A)))
+agreeing(regular_inverse, 1, lambda A, det: (A, _scalar_per_matrix(A)))
 
 
 def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
@@ -435,7 +435,7 @@ def det(A):
     """The determinant of matrices."""
 
 
-_one_each(det)
+_declare_scalars(det)
 
 
 computed(det, lambda xp, A: xp.linalg.det(A))
@@ -451,7 +451,7 @@ def slogdet(A):
     """The sign of the determinant, and the logarithm of its absolute value."""
 
 
-_one_each(slogdet)
+_declare_scalars(slogdet)
 
 
 computed(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
@@ -467,7 +467,7 @@ def sumlogdiag(A):
     """The sum of the logarithms of the diagonal elements."""
 
 
-_one_each(sumlogdiag)
+_declare_scalars(sumlogdiag)
 
 
 # The kernel is one step; a body would be three.

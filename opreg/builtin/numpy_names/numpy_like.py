@@ -244,15 +244,15 @@ bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(ou
 @matmul.vmap
 def matmul_vmap(ins, batched):
     left, right = [value.reshape((*value.shape, 1)[:own] + extra(value.shape[own:])) for value, own, extra in
-                   zip(ins, batched, (_row, _column))]
+                   zip(ins, batched, (_row_shape, _column_shape))]
     return ops._npi_matmul(*aligned([left, right], batched))
 
 
-def _row(shape: Shape) -> Shape:
+def _row_shape(shape: Shape) -> Shape:
     return shape if len(shape) > 1 else (1, *shape)
 
 
-def _column(shape: Shape) -> Shape:
+def _column_shape(shape: Shape) -> Shape:
     return shape if len(shape) > 1 else (*shape, 1)
 
 

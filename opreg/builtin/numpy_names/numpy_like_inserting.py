@@ -48,7 +48,8 @@ def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: boo
     return (values[axis] if places is not ANY and places == 1 else places), values
 
 
-def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, single: bool) -> tuple[Any, int, int]:
+def _append_values(arr: Any, values: Any, val: float | None, axis: Axis, places: int, single: bool) -> tuple[Any, int,
+                                                                                                             int]:
     """An array with values behind its elements along an axis, that axis, and the number of values."""
     arr = shaped(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(arr.shape))
@@ -65,12 +66,13 @@ def _joined(arr: Any, values: Any, val: float | None, axis: Axis, places: int, s
     return ops.Concat(arr, values, num_args=2, dim=place), place, count
 
 
-def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Callable[[int], np.ndarray], single: bool
-              ) -> Any:
+def _insert_values(arr: Any, values: Any, val: float | None, axis: Axis, places: Callable[[int], np.ndarray],
+                   single: bool
+                   ) -> Any:
     """An array with values inserted before constant places."""
     length = flat_shape(arr.shape, axis)[-1 if axis is None else axis]
     number = constant(places, length).shape[0]
-    joined, place, count = _joined(arr, values, val, axis, number, single)
+    joined, place, count = _append_values(arr, values, val, axis, number, single)
 
     def order(length: int, count: int) -> np.ndarray:
         given = places(length)
@@ -88,7 +90,7 @@ def _inserted(arr: Any, values: Any, val: float | None, axis: Axis, places: Call
 def insert_scalar(arr, *values, val: float | None = None, int_ind: int, axis: Axis = None):
     """``arr`` with ``values``, or the number ``val``, inserted before the position ``int_ind`` along ``axis``, or
     flattened."""
-    return _inserted(arr, values[0] if values else None, val, axis, lambda length: np.array([int_ind]), True)
+    return _insert_values(arr, values[0] if values else None, val, axis, lambda length: np.array([int_ind]), True)
 
 
 @composed(name="_npi_insert_slice", types="T,V=T->T", arguments=_names, variadic=None,
@@ -97,8 +99,8 @@ def insert_slice(arr, *values, val: float | None = None, start: int | None = Non
                  step: int | None = None, axis: Axis = None):
     """``arr`` with ``values``, or the number ``val``, inserted before the positions of a slice along ``axis``, or
     flattened."""
-    return _inserted(arr, values[0] if values else None, val, axis,
-                     lambda length: np.arange(*slice(start, stop, step).indices(length)), False)
+    return _insert_values(arr, values[0] if values else None, val, axis,
+                          lambda length: np.arange(*slice(start, stop, step).indices(length)), False)
 
 
 # -------------------------------------------------------------------------------------- positions in an array
@@ -131,7 +133,7 @@ def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
     flattened."""
     values, obj = others if val is None else (None, *others)
     number = flat_shape(obj.shape, None)[0]
-    joined, place, count = _joined(arr, values, val, axis, number, not obj.shape)
+    joined, place, count = _append_values(arr, values, val, axis, number, not obj.shape)
     places = ops._np_broadcast_to(shaped(obj, (1,)), shape=(count,)) if number == 1 else obj
     return ops.take(joined, ops._insertion_order(places, length=joined.shape[place] - count), axis=place, mode="clip")
 
@@ -146,7 +148,7 @@ kept_by_deletion.infer(lambda arr, obj, *, axis: (flat_shape(arr, axis)[-1 if ax
 kept_by_deletion.grad(ZERO)
 
 
-def _kept(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
+def _mask_without(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
     length = arr.size if axis is None else arr.shape[axis]
     places = obj.reshape(-1).astype(xp.int64)
     mask = xp.ones(length + 1, dtype=xp.uint8)
@@ -154,7 +156,7 @@ def _kept(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
     return mask[:length]
 
 
-computed(kept_by_deletion, _kept)  # no body: it writes to places
+computed(kept_by_deletion, _mask_without)  # no body: it writes to places
 
 
 def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:

@@ -147,14 +147,17 @@ def _last(a: Shape, a_axes: Sequence[int] | None) -> tuple[int, ...]:
 
 @composed(name="_npi_tensorsolve")
 def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
-    """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``. Axes ``a_axes`` of ``a`` are moved to its end first."""
+    """The solution ``x`` of ``tensordot(a, x, x.ndim) = b``. Axes ``a_axes`` of ``a`` are moved to its end first.
+
+    The shape of ``x`` is ``a.shape[b.ndim - a.ndim:]``, as in NumPy.
+    """
     a = ops.transpose(a, axes=_last(a.shape, a_axes)) if a_axes else a
-    size, rank = math.prod(b.shape), len(b.shape)
-    if a.shape[:rank] != b.shape or math.prod(a.shape[rank:]) != size:
+    size, shape = math.prod(b.shape), a.shape[len(b.shape) - len(a.shape):]
+    if math.prod(shape) != size or math.prod(a.shape) != size * size:
         raise ShapeError(f"b of shape {show(b.shape)} does not fit {show(a.shape)}: expected its first axes, and as "
                          "many elements in the others")
     matrix, vector = ops._np_reshape(a, newshape=(size, size)), ops._np_reshape(b, newshape=(size,))
-    return ops._np_reshape(ops._npi_solve(matrix, vector), newshape=a.shape[rank:])
+    return ops._np_reshape(ops._npi_solve(matrix, vector), newshape=shape)
 
 
 def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:

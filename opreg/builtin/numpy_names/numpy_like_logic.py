@@ -47,7 +47,7 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
                     ) -> Array | np.generic:
         if number is not None:
             arrays = (*arrays, number(xp, arrays[0].dtype, scalar))
-        if out is None or not _wrong(function, out):
+        if out is None or not _reason_to_decline(function, out):
             return getattr(xp, function)(*arrays, out=out)
         out[...] = getattr(xp, function)(*arrays)
         return out
@@ -60,7 +60,7 @@ def _by_function(op: Op, function: str, number: Callable | None = None, always: 
         ufunc, constant = getattr(np, function), np.asarray(value, data.dtype)
         return lambda data: ufunc(data, constant)
 
-    @op.kernel("ufunc", bound=True, accepts=lambda call: _wrong(function, call.outs[0]), rank=Rank.OPERATOR)
+    @op.kernel("ufunc", bound=True, accepts=lambda call: _reason_to_decline(function, call.outs[0]), rank=Rank.OPERATOR)
     def function_bound(call: Call) -> Callable:
         ins = [*call.ins]
         if number is not None:
@@ -77,7 +77,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     return op
 
 
-def _wrong(function: str, out: Array | None) -> str | None:
+def _reason_to_decline(function: str, out: Array | None) -> str | None:
     """The reason why a function does not write to an array itself."""
     if function in ("isfinite", "isinf", "isnan") and out is not None and not out.flags.c_contiguous:
         return "NumPy, at least from 2.0 to 2.5, writes wrong booleans to a strided array"

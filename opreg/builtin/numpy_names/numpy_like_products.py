@@ -48,7 +48,7 @@ def _rest(shape: Shape, summed: Sequence[int]) -> list[int]:
     return [axis for axis in range(len(shape)) if axis not in summed]
 
 
-def _permuted(value: Any, order: Sequence[int]) -> Any:
+def _permute(value: Any, order: Sequence[int]) -> Any:
     """An array with its axes in an order."""
     return value if list(order) == sorted(order) else ops.transpose(value, axes=tuple(order))
 
@@ -56,12 +56,12 @@ def _permuted(value: Any, order: Sequence[int]) -> Any:
 def _matrix(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Any:
     """An array as a matrix, with some of its axes as rows and the others as columns."""
     order = (*rows, *columns)
-    value = _permuted(value, order)
+    value = _permute(value, order)
     height, width = [math.prod([value.shape[order.index(axis)] for axis in axes]) for axes in (rows, columns)]
     return ops._np_reshape(value, newshape=(height, width))
 
 
-def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
+def _sum_of_products(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
     """The sums of products over pairs of axes."""
     left, right = _pairs(a.shape, b.shape, first, second)
     rows, columns = _rest(a.shape, left), _rest(b.shape, right)
@@ -72,16 +72,16 @@ def _summed(a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
 @composed(name="_npi_tensordot")
 def tensordot(a, b, *, a_axes_summed: tuple[int, ...], b_axes_summed: tuple[int, ...]):
     """Sums of products over pairs of axes: ``a_axes_summed`` of ``a``, with ``b_axes_summed`` of ``b``."""
-    return _summed(a, b, a_axes_summed, b_axes_summed)
+    return _sum_of_products(a, b, a_axes_summed, b_axes_summed)
 
 
 @composed(name="_npi_tensordot_int_axes")
 def tensordot_int_axes(a, b, *, axes: Count):
     """Sums of products over the last ``axes`` axes of ``a`` and the first ``axes`` axes of ``b``."""
-    return _summed(a, b, *_last_of(a.shape, b.shape, axes))
+    return _sum_of_products(a, b, *_last_of(a.shape, b.shape, axes))
 
 
-def _dotted(a: Shape, b: Shape) -> tuple[list[int], list[int]]:
+def _axes_of_dot(a: Shape, b: Shape) -> tuple[list[int], list[int]]:
     return [len(a) - 1], [max(len(b) - 2, 0)]
 
 
@@ -90,7 +90,7 @@ def dot(a, b):
     """Sums of products over the last axis of ``a`` and the last but one of ``b``; with a scalar, the product."""
     if not a.shape or not b.shape:
         return ops.broadcast_mul(a, b)
-    return ops._npi_matmul(a, b) if len(b.shape) < 3 else _summed(a, b, *_dotted(a.shape, b.shape))
+    return ops._npi_matmul(a, b) if len(b.shape) < 3 else _sum_of_products(a, b, *_axes_of_dot(a.shape, b.shape))
 
 
 @dot.fill
@@ -98,7 +98,7 @@ def dot_fill(ins, outs):
     a, b = ins
     if not a or not b:
         return [a, b]
-    (left,), (right,) = _dotted(a, b)
+    (left,), (right,) = _axes_of_dot(a, b)
     size: Any = unify((a[left],), (b[right],))
     return [(*a[:left], *size), (*b[:right], *size, *b[right + 1:])]
 
@@ -174,7 +174,7 @@ def _product(left: str, x: Any, right: str, y: Any, later: set[str]) -> tuple[st
 
     def matrices(letters: str, value: Any, *groups: list[str]) -> Any:
         groups = groups if stack else groups[1:]
-        value = _permuted(value, [letters.index(letter) for group in groups for letter in group])
+        value = _permute(value, [letters.index(letter) for group in groups for letter in group])
         return ops._np_reshape(value, newshape=tuple([math.prod([length[letter] for letter in group])
                                                       for group in groups]))
 
@@ -201,7 +201,7 @@ def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
         term, value = _product(term, value, word, other, later)
     value, term = _without(value, term, [own for own in term if own not in output])
     missing = [own for own in output if own not in term]  # operands of length one, which were repeated
-    value = _permuted(value, [term.index(own) for own in output if own not in missing])
+    value = _permute(value, [term.index(own) for own in output if own not in missing])
     return ops._np_broadcast_to(ops._np_reshape(value, newshape=tuple([
         1 if own in missing else length[own] for own in output])), shape=tuple([length[own] for own in output])) \
         if missing else value

@@ -73,7 +73,7 @@ def squeeze(a, *, axis: Axes = None):
     return ops._np_reshape(a, newshape=shape)
 
 
-def _raised(shape: Shape, rank: int) -> Shape:
+def _raise_rank(shape: Shape, rank: int) -> Shape:
     """A shape with axes of length one added up to a rank, where NumPy adds them."""
     if rank == 3 and len(shape) in (1, 2):
         return (1, *shape, 1) if len(shape) == 1 else (*shape, 1)
@@ -90,7 +90,7 @@ def _raising(rank: int) -> None:
     @composed(name=f"_np_atleast_{rank}d", types=_each_own, outputs=lambda *, num_args: numbered(num_args))
     def op(*arys, num_args: Few = 1):
         """Raised arrays."""
-        return tuple([shaped(ary, _raised(ary.shape, rank)) for ary in arys])
+        return tuple([shaped(ary, _raise_rank(ary.shape, rank)) for ary in arys])
 
     op.doc = f"Arrays with {rank} axes at least; axes of length one are added."
 
@@ -102,7 +102,7 @@ for _rank in (1, 2, 3):
 # ---------------------------------------------------------------------------------------------- permutations
 
 
-def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
+def _order_of_axes(rank: int, source: int | Sequence[int], destination: int | Sequence[int]) -> tuple[int, ...]:
     """The axes in the order of the result."""
     ends = [[each] if isinstance(each, int) else list(each) for each in (source, destination)]
     if len(ends[0]) != len(ends[1]):
@@ -120,7 +120,7 @@ def _moved(rank: int, source: int | Sequence[int], destination: int | Sequence[i
 @composed(name="_np_moveaxis")
 def moveaxis(a, *, source: int | tuple[int, ...], destination: int | tuple[int, ...]):
     """``a`` with the axes ``source`` moved to the positions ``destination``; the other axes keep their order."""
-    order = _moved(len(a.shape), source, destination)
+    order = _order_of_axes(len(a.shape), source, destination)
     return ops.transpose(a, axes=order) if len(order) > 1 else a
 
 
@@ -131,7 +131,7 @@ def flip(data, *, axis: Axes = None):
     return ops.reverse(data, axis=axes) if axes else data
 
 
-def _turned(rank: int, axes: Sequence[int]) -> tuple[int, int]:
+def _plane_of_axes(rank: int, axes: Sequence[int]) -> tuple[int, int]:
     if len(axes) != 2:
         raise AttrError(f"axes={tuple(axes)}: expected two axes")
     first, second = [check_axis(axis, rank, "axes") for axis in axes]
@@ -143,7 +143,7 @@ def _turned(rank: int, axes: Sequence[int]) -> tuple[int, int]:
 @composed(name="_npi_rot90")
 def rot90(data, *, k: int = 1, axes: tuple[int, ...] = (0, 1)):
     """``data`` rotated by ``k`` quarter turns, from the first of two axes towards the second."""
-    first, second = _turned(len(data.shape), axes)
+    first, second = _plane_of_axes(len(data.shape), axes)
     turns = k % 4
     if turns in (1, 2):
         data = ops.reverse(data, axis=second)
@@ -172,11 +172,12 @@ def _column(shape: Shape) -> Shape:
     return (shape[0] if shape else 1, 1) if len(shape) < 2 else shape
 
 
-_joining("_npi_vstack", lambda shape: _raised(shape, 2), lambda shape: 0, "Arrays joined along the first of two axes "
+_joining("_npi_vstack", lambda shape: _raise_rank(shape, 2), lambda shape: 0,
+         "Arrays joined along the first of two axes "
                                                                           "at least: vectors as rows.")
-_joining("_npi_hstack", lambda shape: _raised(shape, 1), lambda shape: int(len(shape) > 1),
+_joining("_npi_hstack", lambda shape: _raise_rank(shape, 1), lambda shape: int(len(shape) > 1),
          "Arrays concatenated along the second axis, vectors along their only one.")
-_joining("_npi_dstack", lambda shape: _raised(shape, 3), lambda shape: 2, "Arrays joined along the third of three "
+_joining("_npi_dstack", lambda shape: _raise_rank(shape, 3), lambda shape: 2, "Arrays joined along the third of three "
                                                                           "axes at least.")
 _joining("_npi_column_stack", _column, lambda shape: 1, "Arrays concatenated along the second axis; vectors become "
                                                         "columns.")
@@ -242,7 +243,7 @@ def _on_diagonal(value: Any, shape: Shape, k: int) -> Any:
 
 def _diagonals(data: Any, k: int, axis1: int, axis2: int) -> Any:
     """The diagonals over two axes, along the last axis."""
-    first, second = _turned(len(data.shape), (axis1, axis2))
+    first, second = _plane_of_axes(len(data.shape), (axis1, axis2))
     rest = [dim for place, dim in enumerate(data.shape) if place not in (first, second)]
     shape = (*rest, _length(data.shape[first], data.shape[second], k))
     if shape[-1] is not ANY and shape[-1] == 0:  # beyond the corner

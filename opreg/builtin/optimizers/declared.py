@@ -96,8 +96,8 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     op.kernel()(single(rule, at_once))  # no body: it moves states
     forms = [(op, False)]
     if halves:
-        wide = _named(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
-                      inplace=(0,), **_moving(function, tail, True))
+        wide = _register_variant(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
+                                 inplace=(0,), **_moving(function, tail, True))
         wide.kernel()(single(rule, copy=-1 - tail))  # no body: it moves states
         forms.append((wide, True))
     for form, is_wide in forms:
@@ -108,7 +108,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     return op
 
 
-def _named(op: Op, name: str, doc: str, fields: list[Field], **options: Any) -> Op:
+def _register_variant(op: Op, name: str, doc: str, fields: list[Field], **options: Any) -> Op:
     """Register an operator derived from another, whose name and documentation are made from that one's name."""
     hidden = "_" if op.name.startswith("_") else ""
     return register(Op(hidden + name.format(op.name.removeprefix("_")), Schema(fields), doc=doc.format(op.name),
@@ -137,21 +137,23 @@ def _declare_multi_update(op: Op, rule: Callable, tail: int, wide: bool, preload
     count = Field("num_weights", int, 1, Few)
     fields = [Field(f"{field.name}s", tuple[float, ...]) if field.name in per_weight else field
               for field in op.signature.schema.fields if field.name != "lazy_update"]
-    multi = _named(op, "multi_{}", f"``{{}}`` of several weights: {', '.join(parts)} of each"
-                   f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
-                   **groups("num_weights", parts, last))
+    multi = _register_variant(op, "multi_{}", f"``{{}}`` of several weights: {', '.join(parts)} of each"
+                              f"{''.join([f', and one {name} at the end' for name in last])}.", [*fields, count],
+                              **groups("num_weights", parts, last))
     grouped(multi, len(parts), tail, range(2, len(parts)) if wide else (), [f"{name}s" for name in per_weight])
     run = widened(rule, tail) if wide else rule
-    multi.kernel()(_together(run, len(parts), wide, per_weight))  # no body: it moves states
+    multi.kernel()(_kernel_of_groups(run, len(parts), wide, per_weight))  # no body: it moves states
     if preloaded:
-        loaded = _named(multi, "preloaded_{}", "``{}`` with rates and decays in two arrays, the last inputs.",
-                        [*[field for field in fields if field.name not in ("lrs", "wds")], count],
-                        **groups("num_weights", parts, ("lrs", "wds")))
+        loaded = _register_variant(multi, "preloaded_{}",
+                                   "``{}`` with rates and decays in two arrays, the last inputs.",
+                                   [*[field for field in fields if field.name not in ("lrs", "wds")], count],
+                                   **groups("num_weights", parts, ("lrs", "wds")))
         grouped(loaded, len(parts), 2, range(2, len(parts)) if wide else ())
-        loaded.kernel()(_together(run, len(parts), wide, ("lr", "wd"), True))  # no body: it moves states
+        loaded.kernel()(_kernel_of_groups(run, len(parts), wide, ("lr", "wd"), True))  # no body: it moves states
 
 
-def _together(rule: Callable, parts: int, wide: bool, rate_names: Sequence[str], loaded: bool = False) -> Callable:
+def _kernel_of_groups(rule: Callable, parts: int, wide: bool, rate_names: Sequence[str],
+                      loaded: bool = False) -> Callable:
     """A kernel that runs a rule for all weights, those with equal rates together; with ``loaded`` the rates are the
     last inputs."""
     dtype = as_dtype("float32") if wide else None

@@ -36,14 +36,14 @@ def _zero(value: object) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
-def _scaled(grad, rescale_grad, clip_gradient, factor=1.0):
+def _rescale(grad, rescale_grad, clip_gradient, factor=1.0):
     """The rescaled and clipped gradient ``g``, times a factor."""
     if clip_gradient < 0:
         return grad * (rescale_grad * factor)
     return clipped(grad * rescale_grad, clip_gradient) * factor
 
 
-def _decayed(weight, lr, wd):
+def _decay(weight, lr, wd):
     """Weight after weight decay."""
     return weight * (1.0 - lr * wd) if wd else weight
 
@@ -53,7 +53,7 @@ def _with_decay(weight, g, wd):
     return g + weight * wd if wd else g
 
 
-def _clipped(weight, grad, wd, rescale_grad, clip_gradient):
+def _clip_with_decay(weight, grad, wd, rescale_grad, clip_gradient):
     """``clip(rescale_grad * grad + wd * weight)``, which some rules use in place of ``g``."""
     return clipped(_with_decay(weight, grad * rescale_grad, wd), clip_gradient)
 
@@ -66,13 +66,13 @@ def _adds(new, lr, clip_gradient, **_):
     return new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
 
 
-def _added(new, grad, lr, rescale_grad, clip_gradient):
+def _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
     """Subtract ``lr * g`` by BLAS; return whether it was possible."""
     return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
 
 
 def _add_gradient(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    return weight is new and _zero(wd) and _added(new, grad, lr, rescale_grad, clip_gradient)
+    return weight is new and _zero(wd) and _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient)
 
 
 def _by_blas(formula):
@@ -83,7 +83,7 @@ def _by_blas(formula):
             if not _zero(wd):
                 xp.multiply(weight, 1.0 - lr * wd, out=new)
                 wd = 0.0
-            if _added(new, grad, lr, rescale_grad, clip_gradient):
+            if _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
                 return
         formula(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
 
@@ -112,14 +112,14 @@ def _by_blas(formula):
 def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                clip_gradient: float = -1.0, lazy_update: bool = True):
     """Gradient descent: ``weight - lr * (g + wd * weight)``."""
-    return _decayed(weight, lr, wd) - _scaled(grad, rescale_grad, clip_gradient, lr)
+    return _decay(weight, lr, wd) - _rescale(grad, rescale_grad, clip_gradient, lr)
 
 
 @update(aliases=("_sparse_sgd_mom_update",), halves=True, several=True, preloaded=True)
 def sgd_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: float = 0.0,
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0, lazy_update: bool = True):
     """Gradient descent with momentum: ``mom = momentum * mom - lr * (g + wd * weight)``, ``weight + mom``."""
-    mom = mom * momentum - _scaled(grad, rescale_grad, clip_gradient, lr)
+    mom = mom * momentum - _rescale(grad, rescale_grad, clip_gradient, lr)
     mom = mom - weight * (lr * wd) if wd else mom
     return weight + mom, mom
 
@@ -129,7 +129,7 @@ def nag_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: f
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0):
     """Nesterov's accelerated gradient: with ``s = lr * (g + wd * weight)``, ``mom = momentum * mom - s`` and
     ``weight + momentum * mom - s``."""
-    step = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd) * lr
+    step = _with_decay(weight, _rescale(grad, rescale_grad, clip_gradient), wd) * lr
     mom = mom * momentum - step
     return weight + (mom * momentum - step), mom
 
@@ -141,7 +141,7 @@ def nag_mom_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: f
 def signsgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                    clip_gradient: float = -1.0):
     """``(1 - lr * wd) * weight - lr * sign(grad)``."""
-    return _decayed(weight, lr, wd) - sign(grad) * lr
+    return _decay(weight, lr, wd) - sign(grad) * lr
 
 
 @update
@@ -149,9 +149,9 @@ def signum_update(weight, grad, mom, *, lr: float, momentum: float = 0.0, wd: fl
                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0):
     """``(1 - lr * wd_lh) * weight + lr * sign(mom)``, where
     ``mom = momentum * mom - (1 - momentum) * (g + wd * weight)``."""
-    g = _with_decay(weight, _scaled(grad, rescale_grad, clip_gradient), wd)
+    g = _with_decay(weight, _rescale(grad, rescale_grad, clip_gradient), wd)
     mom = mom * momentum - g * (1.0 - momentum)
-    return _decayed(weight, lr, wd_lh) + sign(mom) * lr, mom
+    return _decay(weight, lr, wd_lh) + sign(mom) * lr, mom
 
 
 # ------------------------------------------------------------------------------------------ Adam's kin
@@ -170,7 +170,7 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 
     The bias correction is part of the learning rate.
     """
-    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    s = _clip_with_decay(weight, grad, wd, rescale_grad, clip_gradient)
     mean, var = _moments(mean, var, s, beta1, beta2)
     return weight - adam_step(mean, var, epsilon) * lr, mean, var
 
@@ -185,7 +185,7 @@ def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, eps
 
 @Formula
 def _adamw(weight, grad, mean, var, scale, usable, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
-    moved = _moments(mean, var, _scaled(grad, scale, clip_gradient), beta1, beta2)
+    moved = _moments(mean, var, _rescale(grad, scale, clip_gradient), beta1, beta2)
     mean, var = (where(usable, now, before) for now, before in zip(moved, (mean, var)))
     step = adam_step(mean, var, epsilon) * (lr * eta)
     step = step + weight * (wd * eta) if wd else step
@@ -207,7 +207,7 @@ updates(_adamw_update, adamw, tail=1, halves=True, several=True)
 @Formula
 def lamb_direction(weight, grad, mean, var, *, beta1, beta2, epsilon, t, bias_correction, wd, rescale_grad,
                    clip_gradient):
-    mean, var = now = _moments(mean, var, _scaled(grad, rescale_grad, clip_gradient), beta1, beta2)
+    mean, var = now = _moments(mean, var, _rescale(grad, rescale_grad, clip_gradient), beta1, beta2)
     if bias_correction:
         mean, var = mean * correction(beta1, t), var * correction(beta2, t)
     return _with_decay(weight, adam_step(mean, var, epsilon), wd), *now
@@ -270,7 +270,7 @@ def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: 
                 epsilon: float = 1e-8, t: int, wd: float = 0.0, rescale_grad: float = 1.0,
                 clip_grad: float = -1.0):
     """FTML, follow the moving leader: ``-z / d``, for the moving averages defined in the paper."""
-    g = _clipped(weight, grad, wd, rescale_grad, clip_grad)
+    g = _clip_with_decay(weight, grad, wd, rescale_grad, clip_grad)
     v = average(v, g * g, beta2)
     now = (sqrt(v * correction(beta2, t)) + epsilon) * ((1.0 - beta1**t) / lr)
     z = average(z, g, beta1) - (now - d * beta1) * weight
@@ -284,7 +284,7 @@ def ftml_update(weight, grad, d, v, z, *, lr: float, beta1: float = 0.6, beta2: 
 def ftrl_update(weight, grad, z, n, *, lr: float, lamda1: float = 0.01, beta: float = 1.0, wd: float = 0.0,
                 rescale_grad: float = 1.0, clip_gradient: float = -1.0):
     """FTRL, follow the regularised leader: ``z`` shrunk by ``lamda1``, divided by ``-((beta + sqrt(n)) / lr + wd)``."""
-    g = _scaled(grad, rescale_grad, clip_gradient)
+    g = _rescale(grad, rescale_grad, clip_gradient)
     squares = n + g * g
     return *leader_step(weight, g, z, sqrt(n), sqrt(squares), lr, lamda1, wd, beta), squares
 
@@ -295,7 +295,7 @@ def rmsprop_update(weight, grad, n, *, lr: float, gamma1: float = 0.95, epsilon:
                    clip_weights: float = -1.0):
     """RMSProp by Tieleman and Hinton: ``weight - lr * s / sqrt(n + epsilon)``, where ``n`` is the moving average of ``s
     ** 2``, and ``s = clip(rescale_grad * grad + wd * weight)``."""
-    g = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    g = _clip_with_decay(weight, grad, wd, rescale_grad, clip_gradient)
     n = average(n, g * g, gamma1)
     return clipped(weight - rms_step(g, n, epsilon) * lr, clip_weights), n
 
@@ -309,7 +309,7 @@ def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 
     ``delta = gamma2 * delta - lr * s / sqrt(n - g ** 2 + epsilon)``, ``n`` the moving average of ``s ** 2``
     and ``g`` that of ``s = clip(rescale_grad * grad + wd * weight)``.
     """
-    s = _clipped(weight, grad, wd, rescale_grad, clip_gradient)
+    s = _clip_with_decay(weight, grad, wd, rescale_grad, clip_gradient)
     n, g = average(n, s * s, gamma1), average(g, s, gamma1)
     delta = delta * gamma2 - rms_step(s, n, epsilon, g) * lr
     return clipped(weight + delta, clip_weights), n, g, delta
@@ -319,9 +319,9 @@ def rmspropalex_update(weight, grad, n, g, delta, *, lr: float, gamma1: float = 
 def _sparse_adagrad_update(weight, grad, history, *, lr: float, epsilon: float = 1e-7, wd: float = 0.0,
                            rescale_grad: float = 1.0, clip_gradient: float = -1.0):
     """AdaGrad: ``history += g ** 2``, ``weight - lr * (g / sqrt(history + epsilon) + wd * weight)``."""
-    g = _scaled(grad, rescale_grad, clip_gradient)
+    g = _rescale(grad, rescale_grad, clip_gradient)
     history = history + g * g
-    return _decayed(weight, lr, wd) - rms_step(g, history, epsilon) * lr, history
+    return _decay(weight, lr, wd) - rms_step(g, history, epsilon) * lr, history
 
 
 @declare(aliases=("group_adagrad_update",), name="_contrib_group_adagrad_update", inplace=(0,), mutates=(2,))

@@ -106,7 +106,7 @@ filling(zeros_without_dtype, 0)
 # ----------------------------------------------------------------------------------------------- ranges
 
 
-def _count(start: float, stop: float | None, step: float, repeat: int) -> int:
+def _range_length(start: float, stop: float | None, step: float, repeat: int) -> int:
     """The number of elements that ``_arange`` makes."""
     if stop is None:
         start, stop = 0, start
@@ -154,7 +154,7 @@ def _range(xp: ArrayModule, shape: Shape | None, *, start: float, stop: float | 
     inferred = infer_range and stop is None
     if shape is None and inferred:
         raise ShapeError("infer_range: the number of values cannot be inferred from this graph")
-    count = _count(start, stop, step, repeat) if shape is None else shape[0]
+    count = _range_length(start, stop, step, repeat) if shape is None else shape[0]
     return _steps(xp, count, start if stop is not None or inferred else 0, step, repeat, dtype)
 
 
@@ -178,7 +178,7 @@ def arange(*, start: Finite, stop: Finite | None = None, step: Finite = 1.0, rep
 def arange_infer(*, start, stop, step, repeat, infer_range):
     if infer_range and stop is None:
         return (ANY,)
-    return (_count(start, stop, step, repeat),)
+    return (_range_length(start, stop, step, repeat),)
 
 
 _counting(arange, _range)

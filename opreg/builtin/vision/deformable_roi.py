@@ -140,11 +140,12 @@ def _samples(rois: Any, trans: Any, form: _Form, shape: Shape) -> tuple[Any, Any
     first = ops._minimum_scalar(ops._maximum_scalar(image, scalar=0), scalar=max(n - 1, 0)) * form.classes
     source = ops.broadcast_add(first, np.arange(form.classes).reshape(-1, 1, 1)) * form.groups ** 2
     source = ops.broadcast_add(source, cell)
-    y, x = [ops.broadcast_to(_on_image(place, limit), shape=inside.shape) for place, limit in ((y, height), (x, width))]
+    y, x = [ops.broadcast_to(_clipped_place(place, limit), shape=inside.shape)
+            for place, limit in ((y, height), (x, width))]
     return y, x, ops.broadcast_to(source[:, :, :, :, None, None], shape=inside.shape), inside
 
 
-def _on_image(place: Any, n: int) -> Any:
+def _clipped_place(place: Any, n: int) -> Any:
     """The nearest place on the image. On a pixel, as at the border, the derivative is zero."""
     place = ops.clip(place, a_min=0, a_max=n - 1)
     return ops._npi_where(ops._npi_equal(place, ops.floor(place)), ops.BlockGrad(place), place)

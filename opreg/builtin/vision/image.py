@@ -206,7 +206,7 @@ def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
     return x + (xp.asarray(_DIRECTIONS, dtype=x.dtype) * alpha).sum(axis=1)
 
 
-def _colored(op: Op, change: Callable[..., Array]) -> None:
+def _declare_color_change(op: Op, change: Callable[..., Array]) -> None:
     """Declare that an operator changes colors by ``change``; see ``_changing``."""
     _changing(op, change)
 
@@ -232,7 +232,7 @@ def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Arr
     def by_factor(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, min_factor: float, max_factor: float) -> Array:
         return change(xp, x, (rng.random((1,)) * (max_factor - min_factor) + min_factor).astype(x.dtype))
 
-    _colored(random_color, by_factor)
+    _declare_color_change(random_color, by_factor)
 
 
 for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("saturation", _saturation),
@@ -264,7 +264,7 @@ def _jitter(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, brightness: fl
     return x
 
 
-_colored(color_jitter, _jitter)
+_declare_color_change(color_jitter, _jitter)
 
 
 @declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))
@@ -272,7 +272,8 @@ def adjust_lighting(data, *, alpha: tuple[float, ...]):
     """The image plus ``alpha`` times the principal components of the colors of natural images."""
 
 
-_colored(adjust_lighting, lambda xp, x, dtype, rng, alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
+_declare_color_change(adjust_lighting, lambda xp, x, dtype, rng,
+                      alpha: _lighting(xp, x, xp.asarray(alpha, dtype=x.dtype)))
 
 
 linear(adjust_lighting, "_copy")
@@ -284,5 +285,5 @@ def random_lighting(data, *, alpha_std: float = 0.05):
     of natural images."""
 
 
-_colored(random_lighting, lambda xp, x, dtype, rng, alpha_std: _lighting(
+_declare_color_change(random_lighting, lambda xp, x, dtype, rng, alpha_std: _lighting(
     xp, x, (rng.standard_normal((3,)) * alpha_std).astype(x.dtype)))

@@ -30,7 +30,7 @@ _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 Variances = Annotated[tuple[float, ...], Limit("of four", lambda numbers: len(numbers) == 4)]
 
 
-def _centered(boxes: Any) -> list[Any]:
+def _center_and_sides(boxes: Any) -> list[Any]:
     """Center and sides, as four coordinates, of boxes by corners."""
     left, top, right, bottom = columns(boxes)
     return [(left + right) * 0.5, (top + bottom) * 0.5, right - left, bottom - top]
@@ -117,7 +117,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
         free = ops._npi_logical_and(background, ops._npi_less_scalar(overlap, scalar=negative_mining_thresh))
         background = _hard(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
     matched = rows_at(label, best)
-    steps = offsets(_centered(anchor), _centered(matched[:, :, 1:5]))
+    steps = offsets(_center_and_sides(anchor), _center_and_sides(matched[:, :, 1:5]))
     mask = positive[:, :, None]
     codes = ops._npi_where_rscalar(mask, joined([step / each for step, each in zip(steps, variances)]), scalar=0.0)
     classes = ops._npi_where_lscalar(background, np.full((batch, n), ignore_label, label.dtype), scalar=0.0)
@@ -174,7 +174,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     valid = ops._npi_greater_scalar(score, scalar=-1.0) if threshold <= -1 else ops._npi_greater_equal_scalar(
         score, scalar=threshold)
     steps = columns(ops._np_reshape(widened(loc_pred), newshape=(batch, n, 4)))
-    boxes = decode_boxes(_centered(widened(anchor)), steps, variances)
+    boxes = decode_boxes(_center_and_sides(widened(anchor)), steps, variances)
     if clip:
         boxes = [ops.clip(side, a_min=0.0, a_max=1.0) for side in boxes]
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n

@@ -26,7 +26,7 @@ def _image(data: Shape) -> None:
         raise ShapeError(f"data: expected four axes (batch, channel, height, width), got shape {show(data)}")
 
 
-def _weighed(data: Any, size: Shape, matrix: Callable[..., Array], turned: bool = False) -> Any:
+def _weigh_pixels(data: Any, size: Shape, matrix: Callable[..., Array], turned: bool = False) -> Any:
     """``rows @ image @ columns.T`` of every image, to height and width ``size``.
 
     ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
@@ -51,7 +51,7 @@ def adaptive_pooling(data, *, output_size: int | tuple[int, ...] = ()):
 
     Cell ``i`` of ``m`` covers the elements from ``floor(i * n / m)`` to ``ceil((i + 1) * n / m)``; cells may overlap.
     """
-    return _weighed(data, _grid(output_size), _cells)
+    return _weigh_pixels(data, _grid(output_size), _cells)
 
 
 def _grid(output_size: int | Shape) -> Shape:
@@ -71,7 +71,7 @@ def _cells(n: int, m: int, dtype: np.dtype) -> Array:
 @composed(name="_backward_contrib_AdaptiveAvgPooling2D", types="T,U->T", unread=(1,))
 def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
     """The gradient of averages over cells."""
-    return _weighed(g, data.shape[2:], _cells, turned=True)
+    return _weigh_pixels(g, data.shape[2:], _cells, turned=True)
 
 
 adaptive_pooling_data.infer(like_inputs(1))
@@ -97,16 +97,16 @@ def bilinear_resize(data, like=None, *, height: int = 1, width: int = 1, scale_h
     """
     _image(data.shape if like is None else like.shape)
     if like is None:
-        size: Shape = tuple([_resized(*axis, mode) for axis in (
+        size: Shape = tuple([_resized_length(*axis, mode) for axis in (
             (data.shape[-2], height, scale_height), (data.shape[-1], width, scale_width))])
     else:
         size = like.shape[2:]
     if any(length < 1 for length in size):
         raise AttrError(f"the size to resize to is {show(size)}: expected positive numbers")
-    return _weighed(data, size, functools.partial(between, align_corners=align_corners))
+    return _weigh_pixels(data, size, functools.partial(between, align_corners=align_corners))
 
 
-def _resized(n: int, size: int, scale: float | None, mode: str) -> int:
+def _resized_length(n: int, size: int, scale: float | None, mode: str) -> int:
     """The output size along an axis of length ``n``."""
     if n is ANY and (mode != "size" or scale is not None):
         return ANY
@@ -141,7 +141,7 @@ def between(n: int, m: int, dtype: np.dtype, *, align_corners: bool) -> Array:
 @composed(name="_backward_contrib_BilinearResize2D", types="T,U->T", unread=(1,))
 def bilinear_resize_data(g, data, *, align_corners: bool = True):
     """The gradient of resized images."""
-    return _weighed(g, data.shape[2:], functools.partial(between, align_corners=align_corners), turned=True)
+    return _weigh_pixels(g, data.shape[2:], functools.partial(between, align_corners=align_corners), turned=True)
 
 
 bilinear_resize_data.infer(like_inputs(1))

@@ -188,8 +188,8 @@ def roi_align_infer(data, rois, *, pooled_size, position_sensitive):
     return pooled(data, rois, channels, pooled_size)
 
 
-def _sampled(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, samples: int, aligned: bool,
-             dtype: np.dtype) -> Array:
+def _sample_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, samples: int, aligned: bool,
+                    dtype: np.dtype) -> Array:
     """Weights of ``n`` pixels along one axis for the samples of each cell: (R, cells, n)."""
     length = stop - start if aligned else xp.maximum(stop - start, 1.0)
     cell = (length / cells)[:, None, None]
@@ -215,8 +215,8 @@ def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, 
                  spatial_scale: float, sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
     image, *sides = scaled(xp, rois)
     left, top, right, bottom = [side * spatial_scale - (0.5 if aligned else 0.0) for side in sides]
-    rows = _sampled(xp, top, bottom, pooled_size[0], size[0], sample_ratio, aligned, dtype)
-    columns = _sampled(xp, left, right, pooled_size[1], size[1], sample_ratio, aligned, dtype)
+    rows = _sample_weights(xp, top, bottom, pooled_size[0], size[0], sample_ratio, aligned, dtype)
+    columns = _sample_weights(xp, left, right, pooled_size[1], size[1], sample_ratio, aligned, dtype)
     rows = xp.where((image >= 0)[:, None, None], rows, 0)
     return _Cells(image, rows, columns, pooled_size if position_sensitive else None)
 
@@ -242,7 +242,7 @@ def psroi_pooling_infer(data, rois, *, output_dim, pooled_size, group_size):
     return pooled(data, rois, output_dim, (pooled_size, pooled_size))
 
 
-def _boxed(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, dtype: np.dtype) -> Array:
+def _cell_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, dtype: np.dtype) -> Array:
     """Weights of ``n`` pixels along one axis that average over each cell: (R, cells, n)."""
     cell = (xp.maximum(stop - start, 0.1) / cells)[:, None]
     number = xp.arange(cells).astype(cell.dtype)
@@ -257,8 +257,9 @@ def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, 
                  group_size: int) -> _Cells:
     cells, groups = pooled_size, group_size or pooled_size
     image, left, top, right, bottom = scaled(xp, rois)
-    rows, columns = [_boxed(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale, cells, n,
-                            dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
+    rows, columns = [_cell_weights(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale,
+                                   cells, n,
+                                   dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
     return _Cells(image, rows, columns, (groups, groups))
 
 
@@ -304,7 +305,7 @@ def _better(xp: ArrayModule, left: tuple[Array, Array], right: tuple[Array, Arra
     return xp.where(takes_second, b, a), xp.where(takes_second, j, i)
 
 
-def _doubled(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) -> tuple[Array, Array]:
+def _doubled_maxima(xp: ArrayModule, table: tuple[Array, Array], axis: int, step: int) -> tuple[Array, Array]:
     """Maxima over blocks twice as long along an axis, from two blocks ``step`` apart."""
     n = table[0].shape[axis]
     after = xp.minimum(xp.arange(n) + step, n - 1)
@@ -322,11 +323,11 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
     levels = []
     for a in range(height.bit_length()):
         if a:
-            tall = _doubled(xp, tall, 1, 1 << (a - 1))
+            tall = _doubled_maxima(xp, tall, 1, 1 << (a - 1))
         block = tall
         row = [block]
         for b in range(1, width.bit_length()):
-            block = _doubled(xp, block, 2, 1 << (b - 1))
+            block = _doubled_maxima(xp, block, 2, 1 << (b - 1))
             row.append(block)
         levels.append([xp.stack(tables) for tables in zip(*row)])
     values, places = [xp.stack(tables) for tables in zip(*levels)]

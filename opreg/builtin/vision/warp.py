@@ -30,7 +30,7 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
     """
     x = widened(data)
     if transform_type == "affine":
-        grid = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _base(target_shape, x.dtype))
+        grid = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _homogeneous_grid(target_shape, x.dtype))
         return in_dtype_of(ops._np_reshape(grid, newshape=(x.shape[0], 2, *target_shape)), data)
     size = x.shape[2:]
     return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, _steps(size, x.dtype)), _places(size, x.dtype)), data)
@@ -59,7 +59,7 @@ def _places(size: Shape, dtype: DTypeLike) -> Array:
     return np.stack(np.broadcast_arrays(x, y[:, None]))
 
 
-def _base(size: Shape, dtype: DTypeLike) -> Array:
+def _homogeneous_grid(size: Shape, dtype: DTypeLike) -> Array:
     """Rows of x, y and ones for each pixel."""
     return np.concatenate((_places(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
 
@@ -75,7 +75,8 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
     """The gradient of a sampling grid's matrices or flow."""
     x, (n, _, *size) = widened(g), g.shape
     if transform_type == "affine":
-        grid = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _base(size, x.dtype), transpose_b=True)
+        grid = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _homogeneous_grid(size, x.dtype),
+                       transpose_b=True)
         return in_dtype_of(ops._np_reshape(grid, newshape=(n, 6)), g)
     return in_dtype_of(ops.broadcast_mul(x, _steps(size, x.dtype)), g)
 

@@ -12,11 +12,12 @@ import numpy as np
 
 from opreg.data.shared_memory import empty
 from opreg.data.workers import Processes, Threads
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, whole_number
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
 from ..structure import faced
+from .held_state import HeldState
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_batchify_fn", "default_mp_batchify_fn"]
@@ -35,11 +36,11 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     first = data[0]
     if isinstance(first, NDArray):
         raw = _on_host(data)
-        return stack(*data) if raw is None else faced(NDArray(_stacked(raw), first.context))
+        return stack(*data) if raw is None else faced(NDArray(_stack(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
     if _same_spec(data):
-        return faced(NDArray(_stacked(data), cpu()))
+        return faced(NDArray(_stack(data), cpu()))
     numbers = np.asarray(data)
     return faced(array(numbers, dtype=numbers.dtype))
 
@@ -62,7 +63,7 @@ def _same_spec(arrays: Sequence[Any]) -> bool:
     return all(type(each) is np.ndarray and each.shape == first.shape and each.dtype == first.dtype for each in arrays)
 
 
-def _stacked(data: Sequence[np.ndarray]) -> np.ndarray:
+def _stack(data: Sequence[np.ndarray]) -> np.ndarray:
     return np.stack(data, out=empty((len(data), *data[0].shape), data[0].dtype))
 
 
@@ -187,7 +188,8 @@ class DataLoader:
     batchify_fn : callable
         A function from a list of samples to a batch; by default arrays are stacked.
     num_workers : int
-        Number of worker processes, or threads. Processes are forked at the first batch, with the dataset as it is then.
+        Number of worker processes, or threads. Processes are forked at the first batch, with the dataset as it is then,
+        and anew at the begin of a round if it has changed since: attributes, elements of lists and arrays, functions.
         Random values of a batch depend on the states of ``random`` and ``np.random`` and on the number of the batch,
         not on the process that makes it.
     pin_memory, pin_device_id : bool, int
@@ -226,11 +228,13 @@ class DataLoader:
                  auto_reload: bool = False):
         if timeout <= 0:
             raise ArgumentError(f"DataLoader: timeout={timeout}: expected seconds")
+        num_workers = whole_number("DataLoader: num_workers", num_workers)
         if batch_sampler is None:
             if batch_size is None:
                 raise ArgumentError("DataLoader: give batch_size, or a batch_sampler")
             if sampler is not None and shuffle:
                 raise ArgumentError("DataLoader: a sampler decides the order: leave out shuffle")
+            batch_size = whole_number("DataLoader: batch_size", batch_size, 1)
             order = sampler or (RandomSampler if shuffle else SequentialSampler)(len(dataset))
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
@@ -244,6 +248,7 @@ class DataLoader:
         self._timeout = timeout
         self._workers = (Threads if thread_pool else Processes)(num_workers, dataset, self._batchify_fn) \
             if num_workers > 0 else None
+        self._held: HeldState | None = None
         self.auto_reload = auto_reload
         self._ready: Iterator[Any] | None = None
         if auto_reload:
@@ -274,8 +279,18 @@ class DataLoader:
 
     def refresh(self) -> None:
         """Start prefetching a round, which the next iteration takes."""
-        self._ready = self._batches_in_process() if self._workers is None else iter(
-            _Batches(self._workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
+        workers = self._current_workers()
+        self._ready = self._batches_in_process() if workers is None else iter(
+            _Batches(workers, self._batch_sampler, self._prefetch, self._timeout, self._finish))
+
+    def _current_workers(self) -> Processes | Threads | None:
+        """The workers; processes that have the dataset as it was before a change are replaced."""
+        if isinstance(self._workers, Processes):
+            now = HeldState(self._dataset, self._batchify_fn)
+            if self._held is not None and now != self._held:
+                self._workers = self._workers.anew()
+            self._held = now
+        return self._workers
 
     def clean(self) -> None:
         """Drop the prefetching round; the next iteration starts its own."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
+from ...errors import whole_number
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..base_block import Block
@@ -55,6 +56,7 @@ class Dense(HybridBlock):
                  dtype: DTypeLike = "float32", weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_units: int = 0, **kwargs: Any):
         super().__init__(**kwargs)
+        units = whole_number("Dense: units", units, 1)
         self._flatten, self._units, self._in_units = flatten, units, in_units
         with self.name_scope():
             self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
@@ -141,7 +143,7 @@ class Flatten(HybridBlock):
         return type(self).__name__
 
 
-def _refused(name: str, function: object) -> BlockError:
+def _wrong_function(name: str, function: object) -> BlockError:
     return BlockError(f"{name}: expected a function or the name of one, got {function!r} of type {type(function)}")
 
 
@@ -162,7 +164,7 @@ class Lambda(Block):
                 raise BlockError(f"Lambda: nd has no function {function}")
             function = getattr(ndarray, function)
         if not callable(function):
-            raise _refused("Lambda", function)
+            raise _wrong_function("Lambda", function)
         self._func_impl: Callable[..., Any] = function
 
     def forward(self, *args: Any) -> Any:
@@ -195,7 +197,7 @@ class HybridLambda(HybridBlock):
         elif callable(function):
             name = function.__name__
         else:
-            raise _refused("HybridLambda", function)
+            raise _wrong_function("HybridLambda", function)
         self._func: Callable[..., Any] = function
         self._func_name = name
 

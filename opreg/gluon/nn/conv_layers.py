@@ -9,7 +9,7 @@ from opreg.symbol.function import surface
 from opreg.symbol.symbol import Variable
 
 from ...base import numeric_types
-from ...errors import did_you_mean
+from ...errors import did_you_mean, whole_number
 from ...train.initializer import InitializerLike
 from ..errors import BlockError
 from ..hybrid_block import HybridBlock
@@ -79,6 +79,7 @@ class _Conv(_Windows):
         adj = None if adj is None else self._sizes("output_padding", adj)
         super().__init__(prefix=prefix, params=params)
         dims = len(kernel_size)
+        channels = whole_number(f"{type(self).__name__}: channels", channels, 1)
         self._channels, self._in_channels = channels, in_channels
         if op_name is not None:
             self._op_name = op_name

@@ -8,7 +8,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
-from ...errors import did_you_mean
+from ...errors import did_you_mean, whole_number
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..errors import BlockError
@@ -40,6 +40,8 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BlockError(f"Invalid layout {layout!r}. {did_you_mean(layout, ('TNC', 'NTC'))}")
+        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size, 1)
+        num_layers = whole_number(f"{type(self).__name__}: num_layers", num_layers, 1)
         self._hidden_size, self._num_layers, self._layout, self._dropout = hidden_size, num_layers, layout, dropout
         self._dir, self._input_size, self._dtype = 2 if bidirectional else 1, input_size, dtype
         self._projection_size, self._mode = projection_size or None, mode

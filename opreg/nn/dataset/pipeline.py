@@ -160,12 +160,12 @@ class Dataset:
             Whether rows hold NumPy arrays.
         """
         places = range(len(self._names)) if columns is None else self._places(columns, "create_tuple_iterator")
-        return _Epochs(self, lambda row: [_given(row[i], output_numpy) for i in places], num_epochs)
+        return _Epochs(self, lambda row: [_as_user_column(row[i], output_numpy) for i in places], num_epochs)
 
     def create_dict_iterator(self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = False
                              ) -> Iterator[Any]:
         """Rows as dicts of tensors; see ``create_tuple_iterator``."""
-        return _Epochs(self, lambda row: {name: _given(column, output_numpy)
+        return _Epochs(self, lambda row: {name: _as_user_column(column, output_numpy)
                                           for name, column in builtins.zip(self._names, row)}, num_epochs)
 
     def __iter__(self) -> Iterator[list[Any]]:
@@ -333,7 +333,7 @@ class Dataset:
         workers = count_of(num_parallel_workers, python_multiprocessing)
 
         def changed(at: int, row: Row) -> Row:
-            results = _called(steps, tuple(row[i] for i in places), f"map of row {at}")
+            results = _call_functions(steps, tuple(row[i] for i in places), f"map of row {at}")
             if len(results) != len(new):
                 raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, but the functions returned "
                                     f"{len(results)}; give output_columns")
@@ -357,7 +357,7 @@ class Dataset:
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             for at, row in enumerate(self._rows(epoch)):
-                if _called([predicate], tuple(row[i] for i in places), f"filter of row {at}")[0]:
+                if _call_functions([predicate], tuple(row[i] for i in places), f"filter of row {at}")[0]:
                     yield row
 
         return self._derive(rows, None)
@@ -420,7 +420,7 @@ class Dataset:
             info, some = batch
             lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
             if per_batch_map is not None:
-                results = _called([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
+                results = _call_functions([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
                 if len(results) != len(new):
                     raise ArgumentError(f"batch: per_batch_map gave {len(results)} columns for {list(new)}")
                 result_columns = iter(results)
@@ -428,9 +428,9 @@ class Dataset:
                     if len(new) == len(places) else \
                     [*results, *(column for i, column in enumerate(lists) if i not in places)]
             if pad_info is not None:
-                lists = [_padded(column, *pad_info[name]) if name in pad_info else column
+                lists = [_pad_values(column, *pad_info[name]) if name in pad_info else column
                          for name, column in builtins.zip(names, lists)]
-            return tuple([_stacked(name, column) for name, column in builtins.zip(names, lists)])
+            return tuple([_stack_values(name, column) for name, column in builtins.zip(names, lists)])
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             return map_rows("batch", workers, together, groups(epoch), epoch)
@@ -514,7 +514,7 @@ class Dataset:
             if element_length_function is None:
                 return len(row[places[0]])
             where = f"bucket_batch_by_length of row {at}"
-            return int(_called([element_length_function], tuple(row[i] for i in places), where)[0])
+            return int(_call_functions([element_length_function], tuple(row[i] for i in places), where)[0])
 
         def batch(bucket: int, some: list[Row]) -> Row:
             shapes = dict.fromkeys(self._names, (None, 0)) if pad_info is None else dict(pad_info)
@@ -525,7 +525,7 @@ class Dataset:
                 shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
                           for name, (shape, number) in shapes.items()}
             columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
-            return tuple([_stacked(name, _padded(column, *shapes[name]) if name in shapes else column)
+            return tuple([_stack_values(name, _pad_values(column, *shapes[name]) if name in shapes else column)
                           for name, column in builtins.zip(self._names, columns)])
 
         def rows(epoch: Epoch) -> Iterator[Row]:
@@ -592,20 +592,20 @@ class _Epochs:
         return self._dataset.get_dataset_size()
 
 
-def _given(column: np.ndarray, output_numpy: bool) -> Any:
+def _as_user_column(column: np.ndarray, output_numpy: bool) -> Any:
     """A column as the user receives it; text stays NumPy, and a dict is converted value by value."""
     if column.dtype.kind != "O":
         return column if output_numpy or column.dtype.kind in "US" else Tensor(column)
-    return _given_inside(column.item(), output_numpy)
+    return _as_user_value(column.item(), output_numpy)
 
 
-def _given_inside(value: Any, output_numpy: bool) -> Any:
+def _as_user_value(value: Any, output_numpy: bool) -> Any:
     if isinstance(value, dict):
-        return {key: _given_inside(part, output_numpy) for key, part in value.items()}
+        return {key: _as_user_value(part, output_numpy) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        inside = [_given_inside(parts, output_numpy) for parts in value]
+        inside = [_as_user_value(parts, output_numpy) for parts in value]
         return tuple(inside) if isinstance(value, tuple) else inside
-    return _given(as_column(value, "a dict of a row"), output_numpy)
+    return _as_user_column(as_column(value, "a dict of a row"), output_numpy)
 
 
 def _positive(owner: str, count: Any, least: int = 1) -> None:
@@ -613,8 +613,8 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
         raise ArgumentError(f"{owner}: expected an int of {least} at least, got {count!r}")
 
 
-def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
-            ) -> tuple[Any, ...]:
+def _call_functions(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
+                    ) -> tuple[Any, ...]:
     """Columns transformed by functions in a row; an error names the function."""
     columns = tuple([_seen(column) if isinstance(column, np.ndarray) else column for column in columns])
     for step in steps:
@@ -627,7 +627,7 @@ def _called(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where
     return columns if kind is list else tuple([as_column(value, where) for value in columns])
 
 
-def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: float) -> list[np.ndarray]:
+def _pad_values(values: Sequence[Any], shape: Sequence[int | None] | None, number: float) -> list[np.ndarray]:
     """Values padded at their ends, to a shape or to the longest."""
     arrays = [np.asarray(value) for value in values]
     most = np.max([array.shape for array in arrays], axis=0)
@@ -643,7 +643,7 @@ def _padded(values: Sequence[Any], shape: Sequence[int | None] | None, number: f
     return filled
 
 
-def _stacked(name: str, values: Any) -> np.ndarray:
+def _stack_values(name: str, values: Any) -> np.ndarray:
     if any(isinstance(value, dict) for value in values):
         raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; convert them to "
                             f"arrays with map or per_batch_map")

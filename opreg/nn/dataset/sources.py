@@ -289,8 +289,8 @@ class MnistDataset(MappableDataset):
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner = type(self).__name__
         pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-                 for part in _used(owner, usage, ["train"], ["t10k"],
-                                   lambda part: _file(dataset_dir, part, "images-idx3-ubyte"))]
+                 for part in _parts_to_read(owner, usage, ["train"], ["t10k"],
+                                            lambda part: _file(dataset_dir, part, "images-idx3-ubyte"))]
         images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
@@ -333,7 +333,7 @@ class Cifar10Dataset(MappableDataset):
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner, parts = type(self).__name__, []
         folder = Path(dataset_dir)
-        for name in _used(owner, usage, *self._files, lambda name: (folder / name).is_file()):
+        for name in _parts_to_read(owner, usage, *self._files, lambda name: (folder / name).is_file()):
             path = folder / name
             if not path.is_file():
                 raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
@@ -355,8 +355,8 @@ class Cifar100Dataset(Cifar10Dataset):
     _labels = ("coarse_label", "fine_label")
 
 
-def _used(owner: str, usage: str | None, train: list[str], test: list[str], is_there: Callable[[str], object]
-          ) -> list[str]:
+def _parts_to_read(owner: str, usage: str | None, train: list[str], test: list[str], is_there: Callable[[str], object]
+                   ) -> list[str]:
     """The parts to read, by ``usage``; for "all", those that exist."""
     if usage in ("all", None):
         return [part for part in train + test if is_there(part)] or train

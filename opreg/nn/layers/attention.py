@@ -30,7 +30,7 @@ def _project(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return ops.FullyConnected(*inputs, num_hidden=weight.shape[0], flatten=False, no_bias=bias is None)
 
 
-def _added(mask: Tensor, dtype: np.dtype) -> Tensor:
+def _mask_as_term(mask: Tensor, dtype: np.dtype) -> Tensor:
     """A mask as a term added to scores: minus infinity where the mask is true."""
     if mask._dt.kind != "b":
         return mask._cast(dtype)
@@ -157,10 +157,10 @@ class MultiheadAttention(Cell):
         batch, length, count = sizes
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)
         if attn_mask is not None:
-            scores = scores + _added(attn_mask, scores._dt)
+            scores = scores + _mask_as_term(attn_mask, scores._dt)
         if key_padding_mask is not None:
             scores = scores.reshape(batch, self.num_heads, length, count)
-            scores = scores + _added(key_padding_mask, scores._dt).reshape(batch, 1, 1, count)
+            scores = scores + _mask_as_term(key_padding_mask, scores._dt).reshape(batch, 1, 1, count)
             scores = scores.reshape(batch * self.num_heads, length, count)
         weights = ops.softmax(scores, axis=-1)
         if self.training and self.dropout:
@@ -173,10 +173,10 @@ class MultiheadAttention(Cell):
         batch, length, count = sizes
         dtype, mask = queries._dt, None
         if attn_mask is not None:
-            mask = _added(attn_mask, dtype)
+            mask = _mask_as_term(attn_mask, dtype)
             mask = mask.reshape(batch, self.num_heads, length, count) if len(mask.shape) == 3 else mask
         if key_padding_mask is not None:
-            padding = _added(key_padding_mask, dtype).reshape(batch, 1, 1, count)
+            padding = _mask_as_term(key_padding_mask, dtype).reshape(batch, 1, 1, count)
             mask = padding if mask is None else mask + padding
         heads = [x.reshape(batch, self.num_heads, *x.shape[1:]) for x in (queries, keys, values)]
         output = ops._contrib_scaled_dot_product_attention(

@@ -98,7 +98,7 @@ def of_one_dtype(cell: Cell, x: Tensor, weight: Tensor) -> None:
 
 def no_tensor(x: object) -> str | None:
     """The error text for an input that is no tensor."""
-    return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}"
+    return None if isinstance(x, TensorBase) else f"x must be a Tensor, got {type(x).__name__}; Tensor(x) makes one"
 
 
 def channels_apart(cell: Cell, x: TensorBase, axis: int, length: int, what: str, ranks: tuple[int, ...] = ()

@@ -39,10 +39,10 @@ class MatMul(Cell):
 
     def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The product of ``x1`` and ``x2``."""
-        return linalg.matmul(_turned(x1, self.transpose_x1), _turned(x2, self.transpose_x2))
+        return linalg.matmul(_transposed_if(x1, self.transpose_x1), _transposed_if(x2, self.transpose_x2))
 
 
-def _turned(x: Tensor, transpose: bool) -> Tensor:
+def _transposed_if(x: Tensor, transpose: bool) -> Tensor:
     return x.swapaxes(-1, -2) if transpose and len(x.shape) > 1 else x
 
 

@@ -72,7 +72,7 @@ class ConfusionMatrix(Metric):
         if self.normalize == "no_norm":
             return counts.copy()
         axes = {"target": (1,), "prediction": (0,), "all": (0, 1)}[self.normalize]
-        return np.nan_to_num(_divided(counts, counts.sum(axis=axes, keepdims=True)))
+        return np.nan_to_num(_quotient(counts, counts.sum(axis=axes, keepdims=True)))
 
 
 class ConfusionMatrixMetric(Metric):
@@ -159,7 +159,7 @@ def _positives(y_pred: np.ndarray, y: np.ndarray, first: bool) -> np.ndarray:
     return np.stack([both, actual.shape[2] - positives - neither, neither, positives - both], axis=-1)
 
 
-def _divided(numerator: Any, denominator: Any) -> Any:
+def _quotient(numerator: Any, denominator: Any) -> Any:
     """A quotient, NaN for a division by zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(denominator != 0, numerator / denominator, np.nan)
@@ -171,39 +171,39 @@ def _of_four(rate: Callable[[Any, Any, Any, Any], Any], names: str) -> dict[str,
 
 #: Rates as functions of true and false positives and negatives, by all of their names.
 _RATES: dict[str, Callable[..., Any]] = {
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fn), "sensitivity recall hit_rate true_positive_rate tpr"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tn, tn + fp), "specificity selectivity true_negative_rate tnr"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fp), "precision positive_predictive_value ppv"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tn, tn + fn), "negative_predictive_value npv"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(fn, tp + fn), "miss_rate false_negative_rate fnr"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(fp, tn + fp), "fall_out false_positive_rate fpr"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(fp, tp + fp), "false_discovery_rate fdr"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(fn, tn + fn), "false_omission_rate for"),
-    **_of_four(lambda tp, fp, tn, fn: _prevalence(_divided(tp, tp + fn), _divided(tn, tn + fp)),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn), "sensitivity recall hit_rate true_positive_rate tpr"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tn, tn + fp), "specificity selectivity true_negative_rate tnr"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fp), "precision positive_predictive_value ppv"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tn, tn + fn), "negative_predictive_value npv"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(fn, tp + fn), "miss_rate false_negative_rate fnr"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(fp, tn + fp), "fall_out false_positive_rate fpr"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(fp, tp + fp), "false_discovery_rate fdr"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(fn, tn + fn), "false_omission_rate for"),
+    **_of_four(lambda tp, fp, tn, fn: _prevalence(_quotient(tp, tp + fn), _quotient(tn, tn + fp)),
                "prevalence_threshold pt"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fn + fp), "threat_score critical_success_index ts csi"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp + tn, tp + fp + tn + fn), "accuracy acc"),
-    **_of_four(lambda tp, fp, tn, fn: (_divided(tp, tp + fn) + _divided(tn, tn + fp)) / 2, "balanced_accuracy ba"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(2 * tp, 2 * tp + fn + fp), "f1_score f1"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp * tn - fp * fn,
-                                               np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn + fp), "threat_score critical_success_index ts csi"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp + tn, tp + fp + tn + fn), "accuracy acc"),
+    **_of_four(lambda tp, fp, tn, fn: (_quotient(tp, tp + fn) + _quotient(tn, tn + fp)) / 2, "balanced_accuracy ba"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(2 * tp, 2 * tp + fn + fp), "f1_score f1"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp * tn - fp * fn,
+                                                np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
                "matthews_correlation_coefficient mcc"),
-    **_of_four(lambda tp, fp, tn, fn: np.sqrt(_divided(tp, tp + fp) * _divided(tp, tp + fn)),
+    **_of_four(lambda tp, fp, tn, fn: np.sqrt(_quotient(tp, tp + fp) * _quotient(tp, tp + fn)),
                "fowlkes_mallows_index fm"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fn) + _divided(tn, tn + fp) - 1,
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn) + _quotient(tn, tn + fp) - 1,
                "informedness bookmaker_informedness bm"),
-    **_of_four(lambda tp, fp, tn, fn: _divided(tp, tp + fp) + _divided(tn, tn + fn) - 1, "markedness deltap mk"),
+    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fp) + _quotient(tn, tn + fn) - 1, "markedness deltap mk"),
 }
 
 
 def _prevalence(sensitivity: Any, specificity: Any) -> Any:
-    return _divided(np.sqrt(sensitivity * (1 - specificity)) + specificity - 1, sensitivity + specificity - 1)
+    return _quotient(np.sqrt(sensitivity * (1 - specificity)) + specificity - 1, sensitivity + specificity - 1)
 
 
 def _mean(rates: np.ndarray, valid: np.ndarray, axis: int) -> tuple[Any, Any]:
     """Means of the known values along an axis, 0 without any, and the number of known values."""
     many = valid.sum(axis=axis)
-    return np.nan_to_num(_divided((rates * valid).sum(axis=axis), many)), many
+    return np.nan_to_num(_quotient((rates * valid).sum(axis=axis), many)), many
 
 
 def _sum(rates: np.ndarray, valid: np.ndarray, axis: int | tuple[int, ...]) -> tuple[Any, Any]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
 
+from ...measures import LEAST, f_score, negative_log_likelihood
 from ..optim.settings import count, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
            "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy"]
-
-#: Added to divisors, so that classes that were never predicted get 0.
-_LEAST = sys.float_info.min
 
 
 class Loss(Mean):
@@ -148,9 +145,7 @@ class Perplexity(_PerSample):
         if len(rows) != y.size:
             raise RuntimeError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
         labels = y.reshape(-1).astype(int)
-        counts = np.ones(len(rows), bool) if self.ignore_label is None else labels != self.ignore_label
-        probabilities = rows[np.flatnonzero(counts), labels[counts]]
-        return -np.log(np.maximum(probabilities, 1e-10)).sum(), int(counts.sum())
+        return negative_log_likelihood(rows, labels, labels != self.ignore_label)
 
     def eval(self) -> float:
         return math.exp(super().eval())
@@ -279,7 +274,7 @@ class Precision(_Positives):
     """
 
     def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
-        return both / (predicted + _LEAST)
+        return both / (predicted + LEAST)
 
 
 class Recall(_Positives):
@@ -297,7 +292,7 @@ class Recall(_Positives):
     """
 
     def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
-        return both / (positive + _LEAST)
+        return both / (positive + LEAST)
 
 
 class Fbeta(_Positives):
@@ -319,8 +314,7 @@ class Fbeta(_Positives):
         super().__init__()
 
     def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:
-        square = self.beta * self.beta
-        return (1 + square) * both / (square * positive + predicted + _LEAST)
+        return f_score(both, predicted, positive, self.beta)
 
 
 class F1(Fbeta):

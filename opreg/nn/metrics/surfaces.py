@@ -49,7 +49,7 @@ class _Surfaces(Metric):
 
     def _surfaces(self) -> list[np.ndarray]:
         self._some(len(self._regions))
-        return [region & ~_eroded(region) for region in self._cut()]
+        return [region & ~_erosion(region) for region in self._cut()]
 
     def _cut(self) -> list[np.ndarray]:
         return self._regions
@@ -170,17 +170,17 @@ class RootMeanSquareDistance(MeanSurfaceDistance):
 # ------------------------------------------------------------------------------------------------------- regions
 
 
-def _along(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
+def _slice_of_axis(axis: int, start: int | None, stop: int | None) -> tuple[slice, ...]:
     return (*[slice(None)] * axis, slice(start, stop))
 
 
-def _eroded(region: np.ndarray) -> np.ndarray:
+def _erosion(region: np.ndarray) -> np.ndarray:
     """The points of a region whose neighbours along all axes are in it."""
     inner = region.copy()
     for axis in range(region.ndim):
         for slices, next_to, end in ((1, None), (None, -1), (None, 1)), ((None, -1), (1, None), (-1, None)):
-            inner[_along(axis, *slices)] &= region[_along(axis, *next_to)]
-            inner[_along(axis, *end)] = False
+            inner[_slice_of_axis(axis, *slices)] &= region[_slice_of_axis(axis, *next_to)]
+            inner[_slice_of_axis(axis, *end)] = False
     return inner
 
 
@@ -203,6 +203,6 @@ def _to_nearest(mask: np.ndarray, kind: str) -> np.ndarray:
             if cost >= best.max(initial=0.0, where=reached):
                 break
             for here, origin in ((step, None), (None, -step)), ((None, -step), (step, None)):
-                source, target = start[_along(axis, *origin)], best[_along(axis, *here)]
+                source, target = start[_slice_of_axis(axis, *origin)], best[_slice_of_axis(axis, *here)]
                 np.minimum(target, np.maximum(source, cost) if kind == "chessboard" else source + cost, out=target)
     return np.sqrt(best) if kind == "euclidean" else best

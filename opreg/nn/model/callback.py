@@ -168,7 +168,8 @@ class Callbacks:
     """
 
     def __init__(self, callbacks: Callback | Iterable[Callback] | None):
-        self.all = [] if callbacks is None else [callbacks] if isinstance(callbacks, Callback) else _listed(callbacks)
+        self.all = [] if callbacks is None else [callbacks] if isinstance(callbacks,
+                                                                          Callback) else _callbacks_of(callbacks)
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -195,7 +196,7 @@ class Callbacks:
                                  f"training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
 
 
-def _listed(callbacks: object) -> list[Callback]:
+def _callbacks_of(callbacks: object) -> list[Callback]:
     if not isinstance(callbacks, Iterable):
         raise TypeError(f"callbacks must be a Callback or a list of them, got {type(callbacks).__name__}")
     result = list(callbacks)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
+from ...core.progress import print_above
 from ..optim.settings import flag
 from .callback import Callback, RunContext, loss_of
 from .settings import check_int
@@ -59,13 +60,13 @@ class LossMonitor(Callback):
             self._last_print_time = 0
         if every and done - self._last_print_time >= every:
             self._last_print_time = done
-            print(f"epoch: {epoch} step: {step}, loss is {loss}", flush=True)
+            print_above(f"epoch: {epoch} step: {step}, loss is {loss}")
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Print the metrics, if there was an evaluation."""
         params = run_context.original_args()
         if params.get("metrics"):
-            print(f"Eval result: epoch {params['cur_epoch_num']}, metrics: {params['metrics']}", flush=True)
+            print_above(f"Eval result: epoch {params['cur_epoch_num']}, metrics: {params['metrics']}")
 
 
 class TimeMonitor(Callback):
@@ -103,8 +104,8 @@ class TimeMonitor(Callback):
         params = run_context.original_args()
         steps = check_int("TimeMonitor", "data_size", params.get("batch_num") or self.data_size, 1)
         waited = f" (data time: {self._waited * 1000 / steps:5.3f} ms)" if self.data_time else ""
-        print(f"{params.get('mode', '').title()} epoch time: {elapsed:5.3f} ms, "
-              f"per step time: {elapsed / steps:5.3f} ms{waited}", flush=True)
+        print_above(f"{params.get('mode', '').title()} epoch time: {elapsed:5.3f} ms, "
+                    f"per step time: {elapsed / steps:5.3f} ms{waited}")
 
 
 class LambdaCallback(Callback):

@@ -70,7 +70,7 @@ class CheckpointConfig:
         self.keep_checkpoint_max = keep_checkpoint_max or (None if keep_checkpoint_per_n_minutes else 1)
         self.keep_checkpoint_per_n_minutes = None if keep_checkpoint_max else keep_checkpoint_per_n_minutes
         self.integrated_save, self.async_save = integrated_save, async_save
-        self.saved_network, self.append_dict = saved_network, _appended(append_info)
+        self.saved_network, self.append_dict = saved_network, _append_info(append_info)
         self.enc_key, self.enc_mode, self.crc_check, self.format = enc_key, enc_mode, crc_check, format
         self.exception_save = flag("CheckpointConfig", "exception_save", exception_save)
 
@@ -81,7 +81,7 @@ class CheckpointConfig:
             "keep_checkpoint_per_n_minutes", "saved_network")}
 
 
-def _appended(info: Sequence[object] | None) -> dict[str, Any] | None:
+def _append_info(info: Sequence[object] | None) -> dict[str, Any] | None:
     if not info:
         return None
     if not isinstance(info, list):
@@ -144,7 +144,7 @@ class ModelCheckpoint(Callback):
             _base(prefix)
             if not callable(self._directory):
                 os.makedirs(self._directory, exist_ok=True)
-                self._prefix = _unused(self._directory, prefix)
+                self._prefix = _unused_prefix(self._directory, prefix)
 
     def begin(self, run_context: RunContext) -> None:
         """Reset the count of steps."""
@@ -227,7 +227,7 @@ def _base(prefix: object) -> str:
     return prefix
 
 
-def _unused(directory: str, prefix: str) -> str:
+def _unused_prefix(directory: str, prefix: str) -> str:
     """The prefix, with a number appended if there are checkpoints of that name."""
     existing = {name.rpartition("-")[0] for name in os.listdir(directory)
                 if name.endswith((".ckpt", ".safetensors")) and not name.endswith("_breakpoint.ckpt")}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...errors import refuse_keywords
+from ...errors import note, refuse_keywords
 from ...training_line import TrainingLine
 from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
@@ -214,7 +214,8 @@ class Model:
 
     def _epoch(self, batches: Batches, called: Callbacks, context: RunContext, line: TrainingLine) -> None:
         params = context.original_args()
-        watchers, shown = line.begin(), _ProgressText(params)
+        line.begin()
+        shown = _ProgressText(params)
         called.call("on_train_epoch_begin", context)
         for done, columns in enumerate(batches.epoch()):
             if self._loss_fn is not None and len(columns) != 2:
@@ -224,12 +225,17 @@ class Model:
             called.call("on_train_step_begin", context)
             if not (self._train_network.training and self._network.training):
                 self._train_network.set_train()
-            params.net_outputs = self._train_network(*columns)
+            try:
+                params.net_outputs = self._train_network(*columns)
+            except TypeError as error:
+                if self._loss_fn is None:
+                    note(error, f"Model without a loss_fn passes all {len(columns)} columns of a batch to the network; "
+                                f"Model(network, loss_fn) passes the first one, and the other one to the loss")
+                raise
             if isinstance(self._train_network, TrainOneStepWithLossScaleCell) and self._loss_scale_manager is not None:
                 self._loss_scale_manager.update_loss_scale(bool(params.net_outputs[1]))
             called.call("on_train_step_end", context)
-            for watcher in watchers:
-                watcher(_FinishedBatch(params.cur_epoch_num, done, shown))
+            line.trained(params.cur_epoch_num, done, shown)
             if context.get_stop_requested():
                 break
         params.batch_num = batches.count
@@ -276,7 +282,6 @@ class Model:
         for metric in self._metric_fns.values():
             metric.clear()
         loss = Loss()
-        watchers = line.validating(()) if line is not None else ()
         called.call("on_eval_begin", context)
         called.call("on_eval_epoch_begin", context)
         for done, columns in enumerate(batches.epoch(trim=True)):
@@ -288,8 +293,8 @@ class Model:
             params.net_outputs = outputs = network(*columns)
             called.call("on_eval_step_end", context)
             self._take(outputs, loss if add_loss else None)
-            for watcher in watchers:
-                watcher(_FinishedBatch(params.cur_epoch_num, done, None))
+            if line is not None:
+                line.validated(params.cur_epoch_num, done, None)
             if context.get_stop_requested():
                 break
         called.call("on_eval_epoch_end", context)
@@ -352,11 +357,3 @@ class _ProgressText:
 
 def _due(epoch: int, frequency: int | list[int]) -> bool:
     return epoch % frequency == 0 if isinstance(frequency, int) else epoch in frequency
-
-
-class _FinishedBatch(NamedTuple):
-    """The argument of the progress line at the end of a batch."""
-
-    epoch: int
-    nbatch: int
-    eval_metric: _ProgressText | None

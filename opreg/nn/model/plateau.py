@@ -10,6 +10,7 @@ import numpy as np
 
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
+from ...core.progress import print_above
 from ..optim.settings import flag, number
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
@@ -126,14 +127,14 @@ class EarlyStopping(_Watched):
             self.stopped_epoch = params["cur_epoch_num"]
             run_context.request_stop()
             if self._weights and self.verbose:
-                print("Restoring model weights from the end of the best epoch.", flush=True)
+                print_above("Restoring model weights from the end of the best epoch.")
             for parameter, values in self._weights:
                 parameter.set_data(Tensor(values))
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Print a message if it stopped."""
         if self.stopped_epoch and self.verbose:
-            print(f"Epoch {self.stopped_epoch:05d}: early stopping", flush=True)
+            print_above(f"Epoch {self.stopped_epoch:05d}: early stopping")
 
 
 class ReduceLROnPlateau(_Watched):
@@ -206,4 +207,4 @@ class ReduceLROnPlateau(_Watched):
         new = max(float(rate.asnumpy() * np.float32(self.factor)), self.min_lr)
         assign(rate, Tensor(new, rate.dtype))
         if self.verbose:
-            print(f"Epoch {epoch:05d}: ReduceLROnPlateau reducing learning rate to {np.float32(new)}.", flush=True)
+            print_above(f"Epoch {epoch:05d}: ReduceLROnPlateau reducing learning rate to {np.float32(new)}.")

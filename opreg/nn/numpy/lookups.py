@@ -203,21 +203,21 @@ def in1d(ar1: TensorLike, ar2: TensorLike, invert: bool = False) -> Tensor:
     return isin(as_tensor(ar1).reshape((-1,)), ar2, invert)
 
 
-def _sorted(x: Tensor) -> Tensor:
+def _sort_values(x: Tensor) -> Tensor:
     return ops.sort(x)[0]
 
 
 def setdiff1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False) -> Tensor:
     """The distinct elements of the first that are not in the second, sorted; ``assume_unique`` leaves their order."""
     x = as_tensor(ar1).reshape((-1,))
-    x = x if assume_unique else _sorted(unique(x))
+    x = x if assume_unique else _sort_values(unique(x))
     return ops.masked_select(x, in1d(x, ar2, invert=True))
 
 
 def intersect1d(ar1: TensorLike, ar2: TensorLike, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both have, sorted; with ``return_indices`` also their first indices."""
     x, y = to_common_dtype(*(as_tensor(array).reshape((-1,)) for array in (ar1, ar2)))
-    common = _sorted(unique(ops.masked_select(x, in1d(x, y))))
+    common = _sort_values(unique(ops.masked_select(x, in1d(x, y))))
     if not return_indices:
         return common
     first = [ops.argmax((array.reshape((1, -1)) == common.reshape((-1, 1)))._cast(_INT32), 1)._cast(_INT32)

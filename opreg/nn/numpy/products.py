@@ -71,12 +71,7 @@ def multi_dot(arrays: Sequence[TensorLike]) -> Tensor:
 
 def kron(a: TensorLike, b: TensorLike) -> Tensor:
     """The Kronecker product."""
-    x, y = _pair(a, b)
-    rank = max(x.ndim, y.ndim)
-    wide, narrow = ((*(1,) * (rank - matrix.ndim), *matrix.shape) for matrix in (x, y))
-    product = x.reshape(tuple(n for length in wide for n in (length, 1))) * y.reshape(
-        tuple(n for length in narrow for n in (1, length)))
-    return product.reshape(tuple(m * n for m, n in zip(wide, narrow)))
+    return ops.kron(*_pair(a, b))
 
 
 def cross(a: TensorLike, b: TensorLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
@@ -168,7 +163,7 @@ def _factors(p: TensorLike, what: str) -> Tensor:
     return x.reshape((-1,))
 
 
-def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
+def _align_coefficients(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]:
     """The coefficients of two polynomials, padded with zeros to the same degree."""
     x, y = to_common_dtype(_factors(a1, what), _factors(a2, what))
     longest = max(x.size, y.size)
@@ -178,13 +173,13 @@ def _aligned(a1: TensorLike, a2: TensorLike, what: str) -> tuple[Tensor, Tensor]
 
 def polyadd(a1: TensorLike, a2: TensorLike) -> Tensor:
     """The sum of two polynomials."""
-    x, y = _aligned(a1, a2, "polyadd")
+    x, y = _align_coefficients(a1, a2, "polyadd")
     return x + y
 
 
 def polysub(a1: TensorLike, a2: TensorLike) -> Tensor:
     """The difference of two polynomials."""
-    x, y = _aligned(a1, a2, "polysub")
+    x, y = _align_coefficients(a1, a2, "polysub")
     return x - y
 
 

@@ -124,7 +124,7 @@ def _nan_as(x: Tensor, number: float) -> Tensor:
     return ops.where(ops.isnan(x), number, x) if is_floating(x._dt) else x
 
 
-def _counted(x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+def _count_numbers(x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     return ops.sum(ops.logical_not(ops.isnan(x)), axis, keepdims)._cast(x._dt)
 
 
@@ -147,7 +147,7 @@ def nanmin(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims
 def nanmean(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, keepdims: bool = False) -> Tensor:
     """The mean of the elements that are not NaN, in a floating dtype."""
     x = in_dtype(as_real(a), dtype)
-    return ops.sum(_nan_as(x, 0.0), axis, keepdims) / _counted(x, axis, keepdims)
+    return ops.sum(_nan_as(x, 0.0), axis, keepdims) / _count_numbers(x, axis, keepdims)
 
 
 def nanvar(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: int = 0, keepdims: bool = False
@@ -155,7 +155,7 @@ def nanvar(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: in
     """The variance of the elements that are not NaN; see ``var``."""
     x = in_dtype(as_real(a), dtype)
     off = _nan_as(x - nanmean(x, axis, keepdims=True), 0.0)
-    return ops.sum(off * off, axis, keepdims) / (_counted(x, axis, keepdims) - ddof)
+    return ops.sum(off * off, axis, keepdims) / (_count_numbers(x, axis, keepdims) - ddof)
 
 
 def nanstd(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: int = 0, keepdims: bool = False
@@ -167,7 +167,7 @@ def nanstd(a: TensorLike, axis: Axes = None, dtype: TensorDType = None, ddof: in
 # ------------------------------------------------------------------------------------------- one after the other
 
 
-def _along(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor, int]:
+def _accumulation_axis(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor, int]:
     """The tensor and axis to accumulate over; small integers are cast to int32."""
     x = as_tensor(a)
     x = x._cast(np.dtype(np.int32)) if dtype is None and x._dt in _SMALL else in_dtype(x, dtype)
@@ -176,13 +176,13 @@ def _along(a: TensorLike, axis: int | None, dtype: TensorDType) -> tuple[Tensor,
 
 def cumsum(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
     """The cumulative sum along an axis, or of the flattened tensor; int32 for small integers."""
-    x, axis = _along(a, axis, dtype)
+    x, axis = _accumulation_axis(a, axis, dtype)
     return ops.cumsum(x, axis, x._dt)
 
 
 def cumprod(a: TensorLike, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
     """The cumulative product along an axis, or of the flattened tensor; int32 for small integers."""
-    x, axis = _along(a, axis, dtype)
+    x, axis = _accumulation_axis(a, axis, dtype)
     return ops.cumprod(x, axis)._cast(x._dt)
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from ... import aliases as _aliases
 from ...cells.grad import GradOperation, get_grad, grad, value_and_grad
-from ...cells.hooks import HookBackward, InsertGradientOf
 from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
 from ...cells.taylor import derivative, jet, linearize
+from ...cells.tensor_hooks import HookBackward, InsertGradientOf
 from ...cells.vmap import vmap
 from ...errors import did_you_mean
 from ..compiler_settings import add_flags, constexpr

@@ -7,10 +7,10 @@ import numpy as np
 
 from functools import partial as partial
 from opreg.cells.grad import GradOperation as GradOperation, get_grad as get_grad, grad as grad, stop_gradient as stop_gradient, value_and_grad as value_and_grad
-from opreg.cells.hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
 from opreg.cells.jacobian import jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, vjp as vjp
 from opreg.cells.parameter import assign as assign
 from opreg.cells.taylor import derivative as derivative, jet as jet, linearize as linearize
+from opreg.cells.tensor_hooks import HookBackward as HookBackward, InsertGradientOf as InsertGradientOf
 from opreg.cells.vmap import vmap as vmap
 from opreg.nn.compiler_settings import add_flags as add_flags, constexpr as constexpr
 from opreg.nn.ops.collectives import AllGather as AllGather, AllReduce as AllReduce, AlltoAll as AlltoAll, Barrier as Barrier, Broadcast as Broadcast, Receive as Receive, ReduceOp as ReduceOp, ReduceScatter as ReduceScatter, Send as Send

@@ -253,7 +253,7 @@ def at_least(x: Tensor, rank: int) -> Tensor:
 # ------------------------------------------------------------------------------------------------- joining
 
 
-def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
+def _common_dtype(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """Tensors cast to their common dtype."""
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
@@ -264,7 +264,7 @@ def _joined(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
 
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Concatenate tensors along an axis."""
-    parts = _joined(tensors, "concat")
+    parts = _common_dtype(tensors, "concat")
     return ops.Concat(*parts, num_args=len(parts), dim=one_axis(axis, parts[0].ndim, "concat"))
 
 
@@ -275,31 +275,31 @@ def cat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
 
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Stack tensors of one shape along a new axis."""
-    parts = _joined(tensors, "stack")
+    parts = _common_dtype(tensors, "stack")
     return ops.stack(*parts, num_args=len(parts), axis=one_axis(axis, parts[0].ndim + 1, "stack"))
 
 
 def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one."""
-    parts = _joined(tensors, "hstack")
+    parts = _common_dtype(tensors, "hstack")
     return ops._npi_hstack(*parts, num_args=len(parts))
 
 
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows."""
-    parts = _joined(inputs, "vstack")
+    parts = _common_dtype(inputs, "vstack")
     return ops._npi_vstack(*parts, num_args=len(parts))
 
 
 def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the third axis."""
-    parts = _joined(tensors, "dstack")
+    parts = _common_dtype(tensors, "dstack")
     return ops._npi_dstack(*parts, num_args=len(parts))
 
 
 def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the second axis; vectors are columns."""
-    return concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in _joined(tensors, "column_stack")], 1)
+    return concat([x.reshape((-1, 1)) if x.ndim < 2 else x for x in _common_dtype(tensors, "column_stack")], 1)
 
 
 # ------------------------------------------------------------------------------------------------ taken apart

@@ -93,7 +93,7 @@ def _node(op: Op, inputs: Sequence[TensorBase | NDArray], bodies: Sequence[_Body
     return list(outputs) if isinstance(outputs, tuple) else [outputs]
 
 
-def _placed(operands: Operands, values: Sequence[Any]) -> tuple[int, ...]:
+def _places_among(operands: Operands, values: Sequence[Any]) -> tuple[int, ...]:
     """Indices of values among the operands of a loop or branch."""
     trace = STATE.trace
     assert trace is not None
@@ -154,7 +154,7 @@ def cond(pred: TensorLike, true_fn: Callable, false_fn: Callable, *inputs: Any) 
     for body, values in ((test, [truth]), (then, leaves), (otherwise, leaves)):
         value_of = dict(zip([slot._entry[0] for slot in body.slots], values))
         read = [value_of[node] if node in value_of else body.outside[node] for node in body.inputs]
-        locations.append(_placed(operands, read))
+        locations.append(_places_among(operands, read))
     outputs = _node(COND, operands.values, [test, then, otherwise], num_outputs=len(then.values),
                     cond_input_locs=locations[0], then_input_locs=locations[1], else_input_locs=locations[2])
     return rebuild(then.structure, iter(outputs))
@@ -226,7 +226,7 @@ def while_true(cond_func: Callable, loop_func: Callable, init: Any, max_iteratio
     operands, locations = Operands(leaves), []
     for part in (test, body):
         place_of = {slot._entry[0]: i for i, slot in enumerate(part.slots)}
-        locations.append(tuple([place_of[node] if node in place_of else _placed(operands, [part.outside[node]])[0]
+        locations.append(tuple([place_of[node] if node in place_of else _places_among(operands, [part.outside[node]])[0]
                                 for node in part.inputs]))
     first = body.extra + count
     outputs = _node(WHILE_LOOP, operands.values, [test, body], num_outputs=first + len(leaves), num_out_data=first,
@@ -289,10 +289,10 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
     for i in range(count or 0):
         value, out = loop_func(value, None if xs is None else xs[i])
         outputs.append(out)
-    return value, _stacked(outputs)
+    return value, _stack_outputs(outputs)
 
 
-def _stacked(outputs: list[Any]) -> Any:
+def _stack_outputs(outputs: list[Any]) -> Any:
     if not outputs or outputs[0] is None:
         return None
     rows: list[list[Tensor]] = []

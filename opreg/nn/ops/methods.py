@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...cells.dtype import DType
-from ...cells.hooks import register_hook, registered_hooks
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase, is_number
+from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import is_floating, show

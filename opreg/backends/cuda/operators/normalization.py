@@ -87,7 +87,7 @@ def _given(mean: Any, var: Any, *, eps: float, variance: bool) -> tuple[Any, Any
     return mean * 1.0, var * 1.0 if variance else 1.0 / sqrt(var + eps)
 
 
-def _near(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
+def _estimated_means(call: Call, x: Array, keep: Shape, axes: Sequence[int]) -> tuple[list[Callable], Array]:
     """Steps that compute estimates of the means, and their array: the means of a part of the samples.
 
     With these, mean and variance of the differences are computed in one pass over the data. The rounding error of a
@@ -120,7 +120,7 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
                                          variance=variance))
             return result
         new = [call.xp.empty_like(state) for state in call.states]
-        before, near = _near(call, ins[0][0], layout.keep, axes)
+        before, near = _estimated_means(call, ins[0][0], layout.keep, axes)
         statistics = [_view(out, layout.keep) for out in (*call.outs[1:], *new)]
         result = _sets(call, _trained, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))], axes,
                      eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,

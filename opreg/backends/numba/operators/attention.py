@@ -232,15 +232,16 @@ for unit in range(first, last):
 """
 
 
-def _indented(text: str, by: int) -> str:
+def _indent_text(text: str, by: int) -> str:
     """The lines of a text, with all but the first indented."""
     return ("\n" + " " * by).join(text.strip("\n").split("\n"))
 
 
 def _drop(use: str, by: int) -> str:
-    mixed = _DROP.format(mix_row=_indented(_MIX.format(x="by_place"), 4), mix=_indented(_MIX.format(x="mixed"), 8),
+    mixed = _DROP.format(mix_row=_indent_text(_MIX.format(x="by_place"), 4),
+                         mix=_indent_text(_MIX.format(x="mixed"), 8),
                          use=use)
-    return _indented(mixed, by)
+    return _indent_text(mixed, by)
 
 
 def _text(part: str) -> str:
@@ -248,9 +249,9 @@ def _text(part: str) -> str:
     ``last``."""
     weights = "work[scores + row * wide + i] *= multiplier"
     if part == "forward":
-        body = _FORWARD.format(scores=_indented(_SCORES, 12), drop=_drop(weights, 16))
+        body = _FORWARD.format(scores=_indent_text(_SCORES, 12), drop=_drop(weights, 16))
     else:
-        body = _BACKWARD.format(scores=_indented(_SCORES, 16), depth=gemm.DEPTH, drop=_drop(weights, 20),
+        body = _BACKWARD.format(scores=_indent_text(_SCORES, 16), depth=gemm.DEPTH, drop=_drop(weights, 20),
                                 drop_gradients=_drop("work[d_scores + row * wide + i] *= multiplier", 20))
     lines = [f"{name} = address(table[{i}])" for i, name in enumerate(_ARRAYS[part])]
     lines += [f"{name} = table[{i}]" for i, name in enumerate(_SIZES, len(_ARRAYS[part]))]

@@ -52,7 +52,7 @@ _COPY, _BESIDE = 8, 9
 Allocate: TypeAlias = Callable[[int, Shape, np.dtype], Array]
 
 
-class _Watched(blas.Watched):
+class _ReproducibleProduct(blas.Watched):
     """A product whose bits are the same with one thread and several."""
 
     __slots__ = ()
@@ -278,7 +278,7 @@ def _steps(call: Call) -> Callable[[], object]:
 
     run: Callable[[], object] = _by_threads(multiply if before else product, matrices)
     if matrices.work < blas.LARGE and not isinstance(run, functools.partial):
-        run = _Watched(run, matrices.work)
+        run = _ReproducibleProduct(run, matrices.work)
     return engine.step_of(call, run)
 
 

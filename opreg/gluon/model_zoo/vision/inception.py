@@ -37,7 +37,7 @@ def _branch(*convs: _Conv) -> HybridBlock:
     return chain(*[_conv(*conv) for conv in convs])
 
 
-def _averaged(channels: int) -> HybridBlock:
+def _average_branch(channels: int) -> HybridBlock:
     return chain(AvgPool2D(pool_size=3, strides=1, padding=1), _conv(channels, 1))
 
 
@@ -53,7 +53,7 @@ def _split(*convs: _Conv) -> HybridBlock:
 
 def _a(channels: int) -> list[HybridBlock]:
     return [_branch((64, 1)), _branch((48, 1), (64, 5, 1, 2)), _branch((64, 1), (96, 3, 1, 1), (96, 3, 1, 1)),
-            _averaged(channels)]
+            _average_branch(channels)]
 
 
 def _b() -> list[HybridBlock]:
@@ -62,7 +62,8 @@ def _b() -> list[HybridBlock]:
 
 def _c(channels: int) -> list[HybridBlock]:
     return [_branch((192, 1)), _branch((channels, 1), _row(channels), _column(192)),
-            _branch((channels, 1), _column(channels), _row(channels), _column(channels), _row(192)), _averaged(192)]
+            _branch((channels, 1), _column(channels), _row(channels), _column(channels), _row(192)),
+            _average_branch(192)]
 
 
 def _d() -> list[HybridBlock]:
@@ -71,7 +72,7 @@ def _d() -> list[HybridBlock]:
 
 def _e() -> list[HybridBlock]:
     return [_branch((320, 1)), chain(_branch((384, 1)), _split(_row(384, 3), _column(384, 3))),
-            chain(_branch((448, 1), (384, 3, 1, 1)), _split(_row(384, 3), _column(384, 3))), _averaged(192)]
+            chain(_branch((448, 1), (384, 3, 1, 1)), _split(_row(384, 3), _column(384, 3))), _average_branch(192)]
 
 
 class Inception3(Classifier):

@@ -32,7 +32,7 @@ def _read(owner: Any, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:
     return pixels, boxes
 
 
-def _cropped(boxes: np.ndarray, crop: Crop) -> np.ndarray:
+def _crop_boxes(boxes: np.ndarray, crop: Crop) -> np.ndarray:
     """The parts of boxes in a crop, without boxes that are beside it."""
     start = np.array([crop.left, crop.top], np.float32)
     end = start + np.array([crop.width, crop.height], np.float32)
@@ -43,7 +43,7 @@ def _cropped(boxes: np.ndarray, crop: Crop) -> np.ndarray:
     return boxes
 
 
-def _scaled(boxes: np.ndarray, have: tuple[int, ...], want: tuple[int, ...]) -> np.ndarray:
+def _scale_boxes(boxes: np.ndarray, have: tuple[int, ...], want: tuple[int, ...]) -> np.ndarray:
     """Boxes in an image that was resized, from one height and width to another."""
     boxes[:, :4] *= np.array([want[1] / have[1], want[0] / have[0]] * 2, np.float32)
     return boxes
@@ -84,7 +84,7 @@ class ResizeWithBBox:
     def __call__(self, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:
         pixels, boxes = _read(self, image, bboxes)
         resized = self._resize(pixels)
-        return resized, _scaled(boxes, pixels.shape, resized.shape)
+        return resized, _scale_boxes(boxes, pixels.shape, resized.shape)
 
 
 class RandomResizeWithBBox:
@@ -104,7 +104,7 @@ class RandomCropWithBBox(RandomCrop):
         pixels, boxes = _read(self, image, bboxes)
         pixels, (down, across), crop = self._padded(pixels)
         boxes[:, :2] += (across, down)
-        return crop(pixels), _cropped(boxes, crop)
+        return crop(pixels), _crop_boxes(boxes, crop)
 
 
 class RandomResizedCropWithBBox(RandomResizedCrop):
@@ -115,7 +115,7 @@ class RandomResizedCropWithBBox(RandomResizedCrop):
         pixels, boxes = _read(self, image, bboxes)
         crop = self._crop(pixels)
         resized = self._resize(crop(pixels))
-        return resized, _scaled(_cropped(boxes, crop), (crop.height, crop.width), resized.shape)
+        return resized, _scale_boxes(_crop_boxes(boxes, crop), (crop.height, crop.width), resized.shape)
 
 
 class BoundingBoxAugment:

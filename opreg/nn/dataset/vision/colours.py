@@ -34,7 +34,7 @@ def _gray(pixels: np.ndarray) -> np.ndarray:
     return gray[..., None].astype(pixels.dtype)
 
 
-def _blended(first: Any, part: float, second: Any, other: float, dtype: np.dtype) -> np.ndarray:
+def _blend(first: Any, part: float, second: Any, other: float, dtype: np.dtype) -> np.ndarray:
     """The sum of two images, each times a factor: the second product is rounded to float32 before, the sum after."""
     product = np.multiply(second, np.float32(other), dtype=np.float32)
     return settled((np.multiply(first, float(np.float32(part)), dtype=np.float64) + product).astype(np.float32), dtype)
@@ -70,8 +70,8 @@ class AdjustContrast:
         pixels = check_image("AdjustContrast", image, (3,))
         mean = _gray(pixels).mean()
         if pixels.dtype != np.uint8:
-            return _blended(mean, 1 - self._factor, pixels, self._factor, pixels.dtype)
-        return _blended(np.floor(mean + 0.5), 1 - self._factor, np.arange(256), self._factor, pixels.dtype)[pixels]
+            return _blend(mean, 1 - self._factor, pixels, self._factor, pixels.dtype)
+        return _blend(np.floor(mean + 0.5), 1 - self._factor, np.arange(256), self._factor, pixels.dtype)[pixels]
 
 
 class AdjustSaturation:
@@ -82,7 +82,7 @@ class AdjustSaturation:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("AdjustSaturation", image, (3,))
-        return _blended(_gray(pixels), 1 - self._factor, pixels, self._factor, pixels.dtype)
+        return _blend(_gray(pixels), 1 - self._factor, pixels, self._factor, pixels.dtype)
 
 
 class AdjustSharpness:
@@ -104,7 +104,7 @@ class AdjustSharpness:
                 total += part * np.float32((5 if (row, column) == (1, 1) else 1) / 13)
         smooth = pixels.copy()
         smooth[1:height - 1, 1:width - 1] = settled(total, pixels.dtype)
-        return _blended(pixels, self._factor, smooth, 1 - self._factor, pixels.dtype)
+        return _blend(pixels, self._factor, smooth, 1 - self._factor, pixels.dtype)
 
 
 class AdjustHue:
@@ -483,7 +483,7 @@ class RandomColor:
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("RandomColor", image, (3,))
         factor = float(np.float32(stream().uniform(*self._range)))
-        return _blended(pixels, factor, _gray(pixels), 1 - factor, pixels.dtype)
+        return _blend(pixels, factor, _gray(pixels), 1 - factor, pixels.dtype)
 
 
 class RandomSharpness:

@@ -74,12 +74,12 @@ class _Resampling(NamedTuple):
     fill: Fill
 
 
-def _sheared(x: int, y: int) -> Callable[..., np.ndarray]:
+def _shear(x: int, y: int) -> Callable[..., np.ndarray]:
     return lambda pixels, size, resampling: moved(
         pixels, 0.0, (0, 0), 1.0, (math.degrees(size) * x, math.degrees(size) * y), *resampling)
 
 
-def _shifted(x: int, y: int) -> Callable[..., np.ndarray]:
+def _shift(x: int, y: int) -> Callable[..., np.ndarray]:
     return lambda pixels, size, resampling: moved(
         pixels, 0.0, (int(size) * x, int(size) * y), 1.0, (0.0, 0.0), *resampling)
 
@@ -87,7 +87,7 @@ def _shifted(x: int, y: int) -> Callable[..., np.ndarray]:
 #: Operations by name, as functions of an image, a strength and a `_Resampling`.
 _OPERATIONS: dict[str, Callable[..., np.ndarray]] = {
     "Identity": lambda pixels, size, resampling: pixels,
-    "ShearX": _sheared(1, 0), "ShearY": _sheared(0, 1), "TranslateX": _shifted(1, 0), "TranslateY": _shifted(0, 1),
+    "ShearX": _shear(1, 0), "ShearY": _shear(0, 1), "TranslateX": _shift(1, 0), "TranslateY": _shift(0, 1),
     "Rotate": lambda pixels, size, resampling: Rotate(size, resampling.resample, fill_value=resampling.fill)(pixels),
     "Brightness": lambda pixels, size, resampling: AdjustBrightness(1 + size)(pixels),
     "Color": lambda pixels, size, resampling: AdjustSaturation(1 + size)(pixels),

@@ -17,8 +17,8 @@ from .images import OPENCV, Fill, Inter, Sometimes, check_image, filled
 __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
 
 
-def _warped(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
-            interpolation: Inter) -> np.ndarray:
+def _warp(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
+          interpolation: Inter) -> np.ndarray:
     wide = pixels.reshape((*pixels.shape[:2], -1))
     warped = warping(wide, matrix, *size, filled(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
     return warped.reshape((*size, *pixels.shape[2:]))
@@ -56,7 +56,7 @@ class Rotate:
         if self._expands:
             size, shift = _bounds(height, width, (x, y), cosine, sine)
             matrix[:, 2] += shift
-        return _warped(warp, pixels, matrix, size, self._value, self._resample)
+        return _warp(warp, pixels, matrix, size, self._value, self._resample)
 
 
 def _bounds(height: int, width: int, center: Sequence[float], cosine: float, sine: float
@@ -111,7 +111,7 @@ def moved(pixels: np.ndarray, degrees: float, move: Sequence[float], scale: floa
     """An image under the map of ``Affine``, in which the move to the right and down is in pixels."""
     height, width = pixels.shape[:2]
     matrix = _affine((width - 1) / 2, (height - 1) / 2, degrees, move, scale, shear)
-    return _warped(warp, pixels, matrix, (height, width), fill, resample)
+    return _warp(warp, pixels, matrix, (height, width), fill, resample)
 
 
 def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float]
@@ -149,7 +149,7 @@ class Perspective:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("Perspective", image)
-        return _warped(warp_perspective, pixels, self._matrix, pixels.shape[:2], 0, self._interpolation)
+        return _warp(warp_perspective, pixels, self._matrix, pixels.shape[:2], 0, self._interpolation)
 
 
 class RandomRotation:

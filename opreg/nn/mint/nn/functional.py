@@ -293,7 +293,7 @@ def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_t
     """``target * (log(target) - input)``, or 0 where the target is 0; "batchmean" divides the sum by the batch size."""
     x, y = to_common_dtype(input, target, real=True)
     loss = ops.exp(y) * (y - x) if log_target else ops.xlogy(y, y) - y * x
-    return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduced(loss, reduction)
+    return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduce_loss(loss, reduction)
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
@@ -314,7 +314,7 @@ def nll_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = 
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 
-def _reduced(loss: Tensor, reduction: str) -> Any:
+def _reduce_loss(loss: Tensor, reduction: str) -> Any:
     """The loss reduced to its mean or sum, or unreduced."""
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")

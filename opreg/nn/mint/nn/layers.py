@@ -57,7 +57,7 @@ class _Applied(Cell):
         return ", ".join(f"{name}={value}" for name, value in self.settings.items())
 
 
-def _applied(name: str, function: Callable[..., Any], says: str, inputs: int = 1) -> type[_Applied]:
+def _layer_of(name: str, function: Callable[..., Any], says: str, inputs: int = 1) -> type[_Applied]:
     """The layer class of a function whose first parameters are the inputs."""
     parameters = list(inspect.signature(function).parameters.values())[inputs:]
     signature = inspect.Signature([item.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD) for item in parameters])
@@ -69,46 +69,46 @@ def _pool(mean: str, what: str) -> str:
     return f"The {mean} of each window of {what}; by default windows do not overlap."
 
 
-AvgPool1d = _applied("AvgPool1d", functional.avg_pool1d, _pool("mean", "sequences"))
-AvgPool2d = _applied("AvgPool2d", functional.avg_pool2d, _pool("mean", "images"))
-AvgPool3d = _applied("AvgPool3d", functional.avg_pool3d, _pool("mean", "volumes"))
-MaxPool2d = _applied("MaxPool2d", ops.max_pool2d, _pool("largest number", "images"))
-MaxUnpool2d = _applied("MaxUnpool2d", lambda x, indices, kernel_size, stride=None, padding=0:
-                       functional.max_unpool2d(x, indices, kernel_size, stride, padding),
-                       "Images with numbers at the places where ``MaxPool2d`` found them.", 2)
-AdaptiveMaxPool1d = _applied("AdaptiveMaxPool1d", functional.adaptive_max_pool1d,
-                             "The largest number of each of so many cells of sequences.")
-AdaptiveMaxPool2d = _applied("AdaptiveMaxPool2d", functional.adaptive_max_pool2d,
-                             "The largest number of each cell of a grid.")
-ELU = _applied("ELU", functional.elu, "``x`` above zero, else ``alpha * (exp(x) - 1)``.")
-GELU = _applied("GELU", functional.gelu, "``x`` times the normal distribution function of x.")
-GLU = _applied("GLU", functional.glu, "The first half of an axis times the sigmoid of the second.")
-Hardtanh = _applied("Hardtanh", functional.hardtanh, "Numbers cut to be from ``min_val`` to ``max_val``.")
-ReLU6 = _applied("ReLU6", functional.relu6, "Numbers cut to be from 0 to 6.")
-SiLU = _applied("SiLU", functional.silu, "``x * sigmoid(x)``.")
-Threshold = _applied("Threshold", functional.threshold, "``x`` where it is above a threshold, else ``value``.")
-Softmax = _applied("Softmax", lambda x, dim=None: functional.softmax(x, dim),
-                   "The shares of exponentials in their sum along an axis.")
-LogSoftmax = _applied("LogSoftmax", lambda x, dim=None: functional.log_softmax(x, dim),
-                      "The logarithms of ``Softmax``.")
-Unfold = _applied("Unfold", functional.unfold, "The windows of images as columns.")
-Fold = _applied("Fold", functional.fold, "Columns added up where they came from in images.")
-Upsample = _applied("Upsample", functional.upsample, "Images, sequences or volumes of another size.")
-UpsamplingNearest2d = _applied("UpsamplingNearest2d", lambda x, size=None, scale_factor=None:
-                               functional.interpolate(x, size, scale_factor, "nearest"),
-                               "Images of another size: the nearest number.")
-UpsamplingBilinear2d = _applied("UpsamplingBilinear2d", lambda x, size=None, scale_factor=None:
-                                functional.interpolate(x, size, scale_factor, "bilinear", True),
-                                "Images of another size: numbers on the lines between neighbours; corners stay.")
-BCEWithLogitsLoss = _applied("BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits,
-                             "The binary cross entropy of the sigmoid of numbers.", 2)
-CrossEntropyLoss = _applied("CrossEntropyLoss", functional.cross_entropy,
-                            "Less the logarithm of the softmax of the right class.", 2)
-KLDivLoss = _applied("KLDivLoss", functional.kl_div, "The divergence of a distribution from another.", 2)
-L1Loss = _applied("L1Loss", functional.l1_loss, "The absolute difference.", 2)
-NLLLoss = _applied("NLLLoss", functional.nll_loss, "Less the logarithm, which is given, of the right class.", 2)
-SmoothL1Loss = _applied("SmoothL1Loss", functional.smooth_l1_loss,
-                        "The difference, with its square in place of what is below ``beta``.", 2)
+AvgPool1d = _layer_of("AvgPool1d", functional.avg_pool1d, _pool("mean", "sequences"))
+AvgPool2d = _layer_of("AvgPool2d", functional.avg_pool2d, _pool("mean", "images"))
+AvgPool3d = _layer_of("AvgPool3d", functional.avg_pool3d, _pool("mean", "volumes"))
+MaxPool2d = _layer_of("MaxPool2d", ops.max_pool2d, _pool("largest number", "images"))
+MaxUnpool2d = _layer_of("MaxUnpool2d", lambda x, indices, kernel_size, stride=None, padding=0:
+                        functional.max_unpool2d(x, indices, kernel_size, stride, padding),
+                        "Images with numbers at the places where ``MaxPool2d`` found them.", 2)
+AdaptiveMaxPool1d = _layer_of("AdaptiveMaxPool1d", functional.adaptive_max_pool1d,
+                              "The largest number of each of so many cells of sequences.")
+AdaptiveMaxPool2d = _layer_of("AdaptiveMaxPool2d", functional.adaptive_max_pool2d,
+                              "The largest number of each cell of a grid.")
+ELU = _layer_of("ELU", functional.elu, "``x`` above zero, else ``alpha * (exp(x) - 1)``.")
+GELU = _layer_of("GELU", functional.gelu, "``x`` times the normal distribution function of x.")
+GLU = _layer_of("GLU", functional.glu, "The first half of an axis times the sigmoid of the second.")
+Hardtanh = _layer_of("Hardtanh", functional.hardtanh, "Numbers cut to be from ``min_val`` to ``max_val``.")
+ReLU6 = _layer_of("ReLU6", functional.relu6, "Numbers cut to be from 0 to 6.")
+SiLU = _layer_of("SiLU", functional.silu, "``x * sigmoid(x)``.")
+Threshold = _layer_of("Threshold", functional.threshold, "``x`` where it is above a threshold, else ``value``.")
+Softmax = _layer_of("Softmax", lambda x, dim=None: functional.softmax(x, dim),
+                    "The shares of exponentials in their sum along an axis.")
+LogSoftmax = _layer_of("LogSoftmax", lambda x, dim=None: functional.log_softmax(x, dim),
+                       "The logarithms of ``Softmax``.")
+Unfold = _layer_of("Unfold", functional.unfold, "The windows of images as columns.")
+Fold = _layer_of("Fold", functional.fold, "Columns added up where they came from in images.")
+Upsample = _layer_of("Upsample", functional.upsample, "Images, sequences or volumes of another size.")
+UpsamplingNearest2d = _layer_of("UpsamplingNearest2d", lambda x, size=None, scale_factor=None:
+                                functional.interpolate(x, size, scale_factor, "nearest"),
+                                "Images of another size: the nearest number.")
+UpsamplingBilinear2d = _layer_of("UpsamplingBilinear2d", lambda x, size=None, scale_factor=None:
+                                 functional.interpolate(x, size, scale_factor, "bilinear", True),
+                                 "Images of another size: numbers on the lines between neighbours; corners stay.")
+BCEWithLogitsLoss = _layer_of("BCEWithLogitsLoss", functional.binary_cross_entropy_with_logits,
+                              "The binary cross entropy of the sigmoid of numbers.", 2)
+CrossEntropyLoss = _layer_of("CrossEntropyLoss", functional.cross_entropy,
+                             "Less the logarithm of the softmax of the right class.", 2)
+KLDivLoss = _layer_of("KLDivLoss", functional.kl_div, "The divergence of a distribution from another.", 2)
+L1Loss = _layer_of("L1Loss", functional.l1_loss, "The absolute difference.", 2)
+NLLLoss = _layer_of("NLLLoss", functional.nll_loss, "Less the logarithm, which is given, of the right class.", 2)
+SmoothL1Loss = _layer_of("SmoothL1Loss", functional.smooth_l1_loss,
+                         "The difference, with its square in place of what is below ``beta``.", 2)
 
 
 class _Dropped(Cell):

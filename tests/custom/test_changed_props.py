@@ -1,0 +1,123 @@
+"""Methods of a ``CustomOpProp`` that a program replaces between two calls, and names that they read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import opreg as mx
+from opreg import gluon, nd, sym
+from tests.questions import of_each
+
+SETUP = """
+import numpy as np
+import opreg as mx
+half = 1
+class Op(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        same = out_data[0].shape == in_data[0].shape
+        self.assign(out_data[0], req[0], in_data[0] * 2 if same else in_data[0].sum(axis=1))
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], in_data[0] * 0 + (2 if out_grad[0].shape == in_data[0].shape else 1))
+class Base(mx.operator.CustomOpProp):
+    def infer_shape(self, in_shape): return in_shape, [in_shape[0]], []
+class Derived(Base):
+    def infer_shape(self, in_shape): return super().infer_shape(in_shape)
+    def create_operator(self, ctx, shapes, dtypes): return Op()
+class Plain(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, shapes, dtypes): return Op()
+class Reading(Plain):
+    def infer_shape(self, in_shape): return in_shape, [list(in_shape[0])], []
+    def infer_type(self, in_type): return in_type, [np.float32], []
+class Outside(Plain):
+    def infer_shape(self, in_shape): return in_shape, [in_shape[0][::half]], []
+"""
+ROWS = "lambda self, in_shape: (in_shape, [in_shape[0][:1]], [])"
+
+#: The class of a Prop, and a statement after which its output has another shape or dtype.
+CHANGES: dict[str, tuple[str, str]] = {
+    "method": ("Derived", f"Derived.infer_shape = {ROWS}"),
+    "method of a base": ("Derived", f"Base.infer_shape = {ROWS}"),
+    "code of a method": ("Derived", f"Base.infer_shape.__code__ = ({ROWS}).__code__"),
+    "shapes that were the default": ("Plain", f"Plain.infer_shape = {ROWS}"),
+    "dtypes that were the default": ("Plain", "Plain.infer_type = lambda self, in_type: (in_type, [np.float64], [])"),
+    "name of a built-in function": ("Reading", "list = lambda shape: tuple(shape)[:1]"),
+    "name of a library": ("Reading", "class np: float32 = 'float64'"),
+    "number": ("Outside", "half = 2"),
+}
+
+
+def eager(name: str) -> Callable[[nd.NDArray], nd.NDArray]:
+    return lambda x: nd.Custom(x, op_type=name)
+
+
+def hybridized(name: str) -> Callable[[nd.NDArray], nd.NDArray]:
+    class Block(gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.Custom(x, op_type=name) * 1
+
+    block = Block()
+    block.hybridize()
+    return block
+
+
+def compiled(name: str) -> Callable[[nd.NDArray], Any]:
+    function = mx.jit(lambda x: mx.ops.Custom(x, op_type=name) * 1)
+    return lambda x: function(mx.Tensor(x.asnumpy()))
+
+
+def bound(name: str) -> Callable[[nd.NDArray], nd.NDArray]:
+    graph = sym.Custom(sym.var("x"), op_type=name)
+    return lambda x: graph.bind(mx.cpu(), {"x": x}).forward()[0]
+
+
+WAYS = {"eager": eager, "hybridized": hybridized, "compiled": compiled, "bound": bound}
+
+
+@of_each(itertools.product(WAYS, CHANGES), by=lambda case: case[0])
+def test_a_changed_prop_is_asked_again(way: str, change: str) -> None:
+    names: dict[str, Any] = {"__name__": "module_of_a_prop"}
+    exec(SETUP, names)
+    kind, statement = CHANGES[change]
+    name = f"_example_changed_prop_{way}_{[*CHANGES].index(change)}"
+    mx.operator.register(name)(names[kind])
+    call, x = WAYS[way](name), nd.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for _ in range(2):
+        before = call(x).asnumpy()
+    np.testing.assert_array_equal(before, x.asnumpy() * 2)
+    assert before.dtype == np.float32
+    exec(statement, names)
+    for _ in range(2):
+        after = call(x).asnumpy()
+        if change in ("dtypes that were the default", "name of a library"):
+            np.testing.assert_array_equal(after, x.asnumpy() * 2)
+            assert after.dtype == np.float64
+        else:
+            np.testing.assert_array_equal(after, [6.0, 15.0])
+
+
+def test_a_dry_run_is_repeated_when_the_function_reads_another_value() -> None:
+    """The shape of the result of a function without a shape rule."""
+    count = 1
+    for traced in (False, True):
+        @mx.operator.define(name=f"_example_first_rows_{traced}", traced=traced)
+        def first_rows(x):  # type: ignore[no-untyped-def]
+            return x[:count]
+
+        graph = getattr(sym.custom, first_rows.__name__)(sym.var("x"))
+        for count in (1, 2, 1):
+            assert graph.infer_shape(x=(3, 2))[1] == [(count, 2)]
+            assert graph.bind(mx.cpu(), {"x": nd.ones((3, 2))}).forward()[0].shape == (count, 2)
+
+
+def test_a_shape_rule_is_asked_again_by_a_compiled_function() -> None:
+    names: dict[str, Any] = {"__name__": "module_of_a_rule", "mx": mx, "count": 1}
+    exec("rows = mx.operator.define(lambda x: x[:count], name='_example_rows_by_rule')\n"
+         "rows.infer(lambda x: [(count, *x[1:])])", names)
+    rows = names["rows"]
+    function = mx.jit(lambda x: rows(x) * 1)
+    for names["count"] in (1, 2, 1):
+        assert function(mx.Tensor(np.ones((3, 2), np.float32))).shape == (names["count"], 2)
