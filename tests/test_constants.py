@@ -88,6 +88,7 @@ OTHERWISE = {
         cells.plan_memory: _ALIGNED
         cells.printing: _ENDS _MOST
         core.comparisons: MOST_ELEMENTS MOST_BYTES MOST_PLACES
+        custom.reads: _MOST_OBJECTS
         cells.trace: MOST_READS
         stubs: _WIDTH
         symbol.inspect.estimate: _SHOWN

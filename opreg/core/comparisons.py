@@ -211,8 +211,9 @@ def _gone(error: Exception) -> str:
 
 @cached(256)
 def _code(text: str) -> types.CodeType:
-    """The code of a function from its source, which is the same for most traces of a function."""
-    module = compile(text, "<comparisons of a compiled function>", "exec")
+    """The code of a function from its source, which is the same for most traces of a function. Its file lies in this
+    package, since a trace does not observe what such a function reads."""
+    module = compile(text, f"{__file__}: comparisons", "exec")
     return next(const for const in module.co_consts if isinstance(const, types.CodeType))
 
 

@@ -14,6 +14,7 @@ import math
 import operator
 import sys
 import types
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,6 +29,9 @@ from .gradient import READS, UsersSchema
 
 __all__ = ["BodyReads"]
 
+#: The largest number of objects, functions, classes and modules that are compared. More, as those of a whole program
+#: that a module refers to, count as values that cannot be compared.
+_MOST_OBJECTS = 1024
 #: Pure built-in functions of Python.
 _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
     "len", "tuple", "list", "int", "float", "complex", "str", "bool", "range", "zip", "map", "filter", "sum", "max",
@@ -88,6 +92,7 @@ class BodyReads:
                 places.kind(function)
             else:
                 places.function(function, all_passed=True)
+        places.visit_all()
         places.comparisons.close()
         version = object() if self.comparable and places.known and not places.comparisons.unseen else None
         self._seen = places.comparisons.compiled(), version
@@ -105,7 +110,8 @@ class _Places:
 
     def __init__(self) -> None:
         self.comparisons, self.known = Comparisons(), True
-        self._seen: list[object] = []  # references, since identities are compared
+        self._waiting: deque[tuple[Any, str, frozenset[str]]] = deque()
+        self._seen: dict[int, object] = {}  # functions, objects and classes, by identity
         self._attributes: set[tuple[int, str]] = set()  # attributes of functions
         self._met: dict[tuple[int, frozenset[str]], object] = {}  # modules and containers, by the names that code reads
 
@@ -115,9 +121,8 @@ class _Places:
         if not isinstance(function, types.FunctionType):
             self.known = self.known and _is_constant(function)
             return
-        if any(function is earlier for earlier in self._seen):
+        if self._was_seen(function):
             return
-        self._seen.append(function)
         keywords = None if all_passed else function.__kwdefaults__
         complete = all_passed and function.__defaults__ is None  # no default is read
         defaults = (*(() if complete else ("__defaults__",)), *(() if all_passed else ("__kwdefaults__",)))
@@ -153,7 +158,25 @@ class _Places:
             self.value(value, f"the global {name}", names)
 
     def value(self, value: Any, label: str, names: frozenset[str]) -> None:
-        """Record the reads of a value, by code that loads attributes of these names."""
+        """Record, in ``visit_all``, the reads of a value by code that loads attributes of these names."""
+        self._waiting.append((value, label, names))
+
+    def visit_all(self) -> None:
+        """Record the reads of all values that were found, and of those found meanwhile, up to a number of objects."""
+        while self._waiting:
+            if len(self._seen) + len(self._met) > _MOST_OBJECTS:
+                self.known = False
+                return
+            self._visit(*self._waiting.popleft())
+
+    def _was_seen(self, value: object) -> bool:
+        """Whether a function, object or class was met before; it is met now."""
+        if id(value) in self._seen:
+            return True
+        self._seen[id(value)] = value
+        return False
+
+    def _visit(self, value: Any, label: str, names: frozenset[str]) -> None:
         cls = type(value)  # objects may answer anything as their __class__, or raise an error
         if issubclass(cls, (types.ModuleType, *CONTAINERS)):  # these may contain themselves
             if (id(value), names) in self._met:
@@ -191,9 +214,8 @@ class _Places:
 
     def _object(self, value: Any, label: str) -> None:
         """Record all attributes of an object."""
-        if any(value is earlier for earlier in self._seen):
+        if self._was_seen(value):
             return
-        self._seen.append(value)
         attributes = vars(value)
         self.comparisons.path(value, "type({})", type(value), label)
         self.comparisons.path(value, "{}.__dict__", attributes, label)
@@ -203,9 +225,8 @@ class _Places:
 
     def kind(self, kind: type) -> None:
         """Record the members of a user's class, and the reads of its methods."""
-        if any(kind is earlier for earlier in self._seen):
+        if self._was_seen(kind):
             return
-        self._seen.append(kind)
         self.known = self.known and type(kind) is type
         self.comparisons.path(kind, "{}.__mro__", kind.__mro__, f"the class {kind.__name__}")
         for base in kind.__mro__:

@@ -562,7 +562,7 @@ INPUTS = [
     (lambda: nd.Custom(nd.ones(1), nd.ones(1), op_type=NAME), r"expected 1 input \(data\), got 2"),
     (lambda: nd.Custom(nd.ones(1), data=nd.ones(1), op_type=NAME), "input data is given twice"),
     (lambda: nd.Custom(x=nd.ones(1), op_type=NAME), "no room for x|missing data"),
-    (lambda: nd.Custom(5, op_type=NAME), "input 0 must be an array or symbol, got int"),
+    (lambda: nd.Custom(5, op_type=NAME), "input data must be an array or symbol, got int"),
     (lambda: nd.Custom(nd.ones(1)), r"op_type is required: .*, as in Custom\(x, op_type='name'\)"),
     (lambda: sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=NAME), "got 2"),
     (lambda: sym.Custom(sym.Variable("x"), data=sym.Variable("y"), op_type=NAME), "input data is given twice"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +152,14 @@ def test_functions_in_loops_and_branches_are_inferred_by_their_dtypes() -> None:
             bound = net.simple_bind(mx.cpu(), x=(3, 2), type_dict={"x": "float64"}, grad_req="null", **keywords)
             assert bound.forward()[0].shape == shape
             assert bound.outputs[0].dtype == np.uint8
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_function_may_read_an_object_that_refers_to_many_others(traced: bool) -> None:
+    chain: Any = None
+    for _ in range(5000):
+        chain = types.SimpleNamespace(next=chain)
+    op = mx.operator.define(name=f"_example_chain_{traced}", traced=traced)(lambda x: x * (chain is not None))
+    assert op(sym.var("x")).infer_shape(x=(2, 3))[1] == [(2, 3)]
+    for _ in range(2):
+        assert op(nd.ones(2)).asnumpy().tolist() == [1, 1]

@@ -245,7 +245,7 @@ def test_a_file_without_a_complete_record_is_refused(tmp_path):
 
 @pytest.mark.parametrize("keywords, error, text", [
     ({"data_shape": (3, 4)}, ShapeError, "data_shape"), ({"data_shape": (2, 4, 4)}, ShapeError, "channels"),
-    ({"batch_size": 0}, ArgumentError, "at least one"),
+    ({"batch_size": 0}, ArgumentError, "at least 1"),
     ({"inter_method": 7}, ArgumentError, "inter_method=7"), ({"damaged": "skp"}, ArgumentError, "'skip'"),
     ({"random_resized_crop": True, "rand_crop": True}, ArgumentError, "cannot be combined with"),
     ({"min_random_scale": 2}, ArgumentError, "is more than"), ({"max_crop_size": 30}, ShapeError, "max_crop_size=30"),

@@ -66,7 +66,7 @@ def by_rules(monkeypatch, *args):
 def counted(monkeypatch):
     """Counts of rules that were traced, and of those without a recipe."""
     found = {"traced": 0, "unfit": 0}
-    trace = recipes._traced
+    trace = recipes._trace_rule
 
     def watch(*args):
         recipe, results = trace(*args)
@@ -74,7 +74,7 @@ def counted(monkeypatch):
         found["unfit"] += recipe is None
         return recipe, results
 
-    monkeypatch.setattr(recipes, "_traced", watch)
+    monkeypatch.setattr(recipes, "_trace_rule", watch)
     eager._RUNNERS.clear()
     return found
 

@@ -485,7 +485,7 @@ def test_gradients_of_fused_operators_agree_with_central_differences(row: Row) -
     ("MultiHeadAttention", [Q], {"num_heads": 3}, "expected keys and values"),
     ("MultiHeadAttention", [Q, K, V], {"num_heads": 5}, "MultiHeadAttention: query has 12 elements for each position, "
                                                         "which cannot be divided among 5"),
-    ("Attention", [X, *WEIGHTS, whole(1, 2, 3)], {"num_heads": 3}, "a mask of 3 numbers for 2 sequences"),
+    ("Attention", [X, *WEIGHTS, whole(1, 2, 3)], {"num_heads": 3}, "a mask of 3 elements for 2 sequences"),
     ("Attention", [X, *WEIGHTS], {"num_heads": 3, "do_rotary": 1}, "Attention: do_rotary is not supported"),
     ("RotaryEmbedding", [heads(LONG, 12).copy(), AT, COS, SIN], {}, "8 angles for heads of 4 numbers"),
     ("RotaryEmbedding", [LONG, AT, COS, SIN], {"is_packed_batching": 1}, "is_packed_batching is not supported"),

@@ -77,7 +77,8 @@ def svd_grad(g, ins, outs):
     gu, gl, gv = [ops.zeros_like(out) if one is None else one for one, out in zip(g, outs)]
     row, column = ops.expand_dims(length, axis=-2), ops.expand_dims(length, axis=-1)
     squares = ops.broadcast_sub(ops.square(row), ops.square(column))
-    apart = ops._npi_where_lscalar(ops._npi_equal_scalar(squares, scalar=0.0), ops.reciprocal(squares), scalar=0.0)
+    equal = ops._equal_scalar(squares, scalar=0.0)
+    apart = ops.elemwise_div(ops._rminus_scalar(equal, scalar=1.0), ops.elemwise_add(squares, equal))
     lefts, rights = ops._npi_matmul(transposed(u), gu), ops._npi_matmul(gv, transposed(v))
     left = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(lefts, transposed(lefts))), row)
     right = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(transposed(rights), rights)), column)
@@ -162,7 +163,7 @@ def tensorsolve(a, b, *, a_axes: tuple[int, ...] | None = None):
 
 def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> Array:
     _check_finite(xp, A)
-    stack = np.broadcast_shapes(A.shape[:-2], np.shape(rcond))
+    stack = np.broadcast_shapes(A.shape[:-2], getattr(rcond, "shape", ()))
     A = xp.broadcast_to(A, (*stack, *A.shape[-2:]))
     if not hermitian or not A.size:
         return xp.linalg.pinv(A, rcond)
