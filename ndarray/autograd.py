@@ -17,7 +17,7 @@ from opreg.core.value import Value
 from opreg.core.versions import LATEST, tick, written
 from opreg.errors import ArgumentError, NotDifferentiableError, OpError, line_at, warn
 
-from . import finite, tape
+from . import backward_pass, finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
 from .nesting import arrays_in
@@ -165,7 +165,8 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
         instance.
     """
     heads = _as_list(heads, "heads")
-    tape.backward(heads, None if head_grads is None else _as_list(head_grads, "head_grads"), retain_graph, train_mode)
+    backward_pass.backward(heads, None if head_grads is None else _as_list(head_grads, "head_grads"), retain_graph,
+                           train_mode)
 
 
 def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | None = None,
@@ -199,8 +200,9 @@ def grad(heads: NDArrays, variables: NDArrays, head_grads: NDArray | Sequence[ND
     heads, variables = _as_list(heads, "heads"), _as_list(variables, "variables")
     if not variables:
         raise ArgumentError("grad: expected at least one variable")
-    gradients = tape.gradients(heads, variables, None if head_grads is None else _as_list(head_grads, "head_grads"),
-                               create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
+    gradients = backward_pass.gradients(
+        heads, variables, None if head_grads is None else _as_list(head_grads, "head_grads"),
+        create_graph if retain_graph is None else retain_graph, create_graph, train_mode)
     if create_graph:
         for g in gradients:
             g._entry = g._entry or tape.constant([head._entry for head in heads], g)

@@ -11,7 +11,7 @@ from opreg.core.mode import Recording
 from opreg.core.op import Op
 from opreg.core.spec import is_floating
 
-from . import tape
+from . import backward_pass
 from .computation import compute
 from .context import Context
 from .ndarray import NDArray
@@ -70,6 +70,6 @@ class BoundOperator:
         live = [i for i, out in enumerate(outs[:self.op.signature.visible(self.attrs)])
                 if out._entry is not None and is_floating(out._data.dtype)]
         if live:
-            tape.backward([outs[i] for i in live], [head_grads[i] for i in live], retain_graph=True)
+            backward_pass.backward([outs[i] for i in live], [head_grads[i] for i in live], retain_graph=True)
         for dst, request, array in zip(in_grad, req, ins):
             write(dst, request, 0 if array.grad is None else array.grad)

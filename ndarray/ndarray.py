@@ -26,7 +26,7 @@ from opreg.core.versions import keeps_all_bits, must_record_write, view_at, wrot
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, as_op_error, note
 from opreg.typing import Array, DTypeLike
 
-from . import changes, params_file, tape
+from . import backward_pass, changes, params_file, tape
 from .arithmetic import attach, in_place, leave_trace
 from .context import Context, cpu, current_context, present_context
 from .protocols import Protocols
@@ -586,7 +586,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     def backward(self, out_grad: NDArray | None = None, retain_graph: bool = False, train_mode: bool = True) -> None:
         """Compute the gradients of this array with respect to all arrays with ``attach_grad``; see
         ``autograd.backward``."""
-        tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
+        backward_pass.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
 
 _new, _reference = NDArray.__new__, weakref.ref

@@ -8,7 +8,7 @@ element raises an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -21,10 +21,22 @@ from opreg.typing import Array
 from . import traced_rules as recipes
 from .eager import runner_of
 
-if TYPE_CHECKING:
-    from .tape import TapeNode
-
 __all__ = ["Changed", "overwritten_error", "present"]
+
+
+class Recorded(Protocol):
+    """The part of a tape node that the checks read; see ``TapeNode``."""
+
+    op: Any
+    attrs: Any
+    ins: Sequence[Array] | None
+    outs: Sequence[Array] | None
+    ctx: Any
+    prepared: Any
+    number: float
+
+    def describe(self) -> str:
+        """The node as text for an error."""
 
 
 class Changed:
@@ -66,7 +78,7 @@ class Changed:
     __array__ = __array_ufunc__ = __array_function__ = __getitem__ = __setitem__ = __iter__ = __len__ = refuse
 
 
-def present(node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
+def present(node: Recorded, out_grads: Sequence[Array | None], needs: tuple[bool, ...], is_train: bool
             ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Raw inputs and outputs of a node for its gradient, after a check for overwritten ones.
 
@@ -104,7 +116,7 @@ def present(node: TapeNode, out_grads: Sequence[Array | None], needs: tuple[bool
     return every[:len(ins)], every[len(ins):]
 
 
-def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], out_grads: Sequence[Array | None],
+def _read(node: Recorded, ins: Sequence[Array], outs: Sequence[Array], out_grads: Sequence[Array | None],
           needs: tuple[bool, ...], is_train: bool) -> Collection[int] | None:
     """Indices, among inputs and then outputs, of the arrays that the gradient reads; None if unknown."""
     op = node.op
@@ -116,7 +128,7 @@ def _read(node: TapeNode, ins: Sequence[Array], outs: Sequence[Array], out_grads
     return recipes.reads(prepared, [g is not None for g in out_grads], ins, outs, needs, is_train)
 
 
-def _name(node: TapeNode, i: int, count: int) -> str:
+def _name(node: Recorded, i: int, count: int) -> str:
     """The name of an input, or, from ``count`` on, of an output."""
     op, kind = node.op, "input" if i < count else "output"
     if not isinstance(op, Op):

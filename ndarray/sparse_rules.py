@@ -25,7 +25,7 @@ from opreg.custom.prop import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
-from . import tape
+from . import backward_pass, tape
 from .computation import compute, raw
 from .context import Context, cpu
 from .ndarray import CAST_STORAGE, NDArray
@@ -435,7 +435,7 @@ def _embedding_rows(node: tape.TapeNode, out_grads: Sequence[Any]) -> list[Any] 
     return [None, Rows.summed(out_grads[0].reshape(indices.size, *shape[1:]), indices, shape)]
 
 
-tape.ROW_GRADIENTS.update(dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), _embedding_rows))
+backward_pass.ROW_GRADIENTS.update(dict.fromkeys(("Embedding", "_contrib_SparseEmbedding"), _embedding_rows))
 
 
 # -------------------------------------------------------------------------------------------------- updates

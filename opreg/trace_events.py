@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from opreg.ndarray import arithmetic, computation, creation, tape
+from opreg.ndarray import arithmetic, backward_pass, computation, creation, tape
 from opreg.ndarray.context import Context
 from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.work import names_of
@@ -101,9 +101,9 @@ def _watch_arrays(events: Events, ranges: _Ranges) -> None:
     _replace(creation, "filled_array", _timed_call(events, "operator", lambda name, *_: name))
     for cls, name, slow in arithmetic.SHORT:
         _replace(cls, name, functools.partial(_other, slow))
-    for mode in tuple(tape._IN_MODE):
-        _replace(tape._IN_MODE, mode, functools.partial(_gradient, events, ranges))
-    _replace(tape, "backward", _timed_call(events, "tape", lambda *_: "backward"))
+    for mode in tuple(backward_pass._IN_MODE):
+        _replace(backward_pass._IN_MODE, mode, functools.partial(_gradient, events, ranges))
+    _replace(backward_pass, "backward", _timed_call(events, "tape", lambda *_: "backward"))
     _replace(Cell, "_run", _timed_call(events, "cell", lambda cell, *_: cell.path))
     _replace(Updater, "__call__", _timed_call(events, "operator", _update_name))
 

@@ -16,7 +16,7 @@ import numpy as np
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.reports import Explanation, report
 from opreg.core.spec import Spec
-from opreg.ndarray import autograd, tape
+from opreg.ndarray import autograd, backward_pass, tape
 from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context
 from opreg.ndarray.creation import zeros
@@ -97,7 +97,8 @@ class _Eager:
         recorded = [(value, gradient) for entry, gradient in gradients
                     if (value := self.values[entry])._entry is not None]
         if recorded:
-            tape.backward([value for value, _ in recorded], [gradient for _, gradient in recorded], train_mode=is_train)
+            backward_pass.backward([value for value, _ in recorded], [gradient for _, gradient in recorded],
+                                   train_mode=is_train)
         for leaf, grad in zip(self._leaves, [grad for grad, _ in self._requests.values()]):
             if leaf.req == "write" and not leaf.fresh:  # no gradient reaches it
                 grad._store(Ellipsis, zeros(grad.shape, self._ctx, grad.dtype))

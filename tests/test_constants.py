@@ -67,7 +67,7 @@ OTHERWISE = {
         distributed.window: _WRITER
         ndarray.changes: _EXPRESSION
         ndarray.records: MAX_NDIM DENSE_FLOOR DENSE_RATIO
-        ndarray.tape: _FEW
+        ndarray.backward_pass: _FEW
         backends.onednn.operators.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
         builtin.lookup.indexing: _PREPARED

@@ -15,7 +15,7 @@ from opreg.cells.cell import Cell
 from opreg.cells.jit import Cache
 from opreg.core.events import Events
 from opreg.errors import ArgumentError, OpError
-from opreg.ndarray import computation, tape
+from opreg.ndarray import backward_pass, computation
 from opreg.symbol.executor import Executor
 from opreg.trace_events import collect
 
@@ -175,8 +175,8 @@ def test_results_are_equal_while_events_are_collected():
 
 def test_everything_is_put_back():
     def parts():
-        return [computation.run, tape.backward, dict(tape._IN_MODE), Executor.forward, Executor.backward, Cell._run,
-                Cache.call, segment.plain, mx.nd.NDArray.__mul__, mx.Tensor.__add__]
+        return [computation.run, backward_pass.backward, dict(backward_pass._IN_MODE), Executor.forward,
+                Executor.backward, Cell._run, Cache.call, segment.plain, mx.nd.NDArray.__mul__, mx.Tensor.__add__]
 
     executor = mx.sym.exp(mx.sym.Variable("x")).simple_bind(mx.cpu(), x=(3,))
     segment = executor.plan(False).forward

@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.graph import Entry, Node
-from opreg.ndarray import tape
+from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
@@ -266,7 +266,7 @@ class Compiled:
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         leaves: Sequence[Any] = [] if node is None else node.inputs
-        if plan.landing and (tape.PASS.last is not node or not all(
+        if plan.landing and (backward_pass.PASS.last is not node or not all(
                 (leaf := leaves[at][0]).__class__ is tape.Leaf and leaf.req == "write" and leaf.grad is not None
                 and leaf.grad._data is data
                 for at, data in plan.landing.items())):
@@ -307,7 +307,7 @@ class Compiled:
         """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
         have other values, or because this backward pass reads or sums them."""
         before = run.plan
-        self.apart = tape.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
+        self.apart = backward_pass.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
         self.idle_recorded = {}
         idle = self.idle_recorded[run.needs] = []
         apart, self.apart = self.apart, True
@@ -450,8 +450,9 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
             array._data = data
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
     places = [i for i, variable in enumerate(variables) if variable._entry is not None]
-    gradients = tape.gradients([head for head, _ in heads], [variables[i] for i in places], [g for _, g in heads], True,
-                               again, is_train) if heads and places else []
+    gradients = backward_pass.gradients(
+        [head for head, _ in heads], [variables[i] for i in places], [g for _, g in heads], True, again, is_train
+    ) if heads and places else []
     result: list[NDArray | None] = [None] * len(variables)
     for i, value in zip(places, gradients):
         result[i] = value

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from opreg.ndarray import tape
+from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.finite import recorded
 from opreg.ndarray.ndarray import NDArray
 
@@ -205,10 +205,10 @@ class _OnTape(Pullback):
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]
         elif MODE.current().recording:
-            gradients = [_variable(g, g._entry) for g in
-                     tape.gradients(heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
+            gradients = [_variable(g, g._entry) for g in backward_pass.gradients(
+                heads, list(map(_variable, variables, entries)), out_grads, True, True, None)]
         else:
-            raw = tape.raw_gradients(heads, variables, entries, out_grads, keep, None)
+            raw = backward_pass.raw_gradients(heads, variables, entries, out_grads, keep, None)
             gradients = [tensor_over(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
             if leaf._entry is not None or entries[i][0].attrs is not None:  # it may have hooks

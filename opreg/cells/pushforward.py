@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opreg.ndarray import tape
+from opreg.ndarray import backward_pass
 
 from ..core.gradient import push
 from ..core.graph import reachable
@@ -33,7 +33,7 @@ def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
     one transpose of the whole does the same."""
     trace, entries = STATE.trace, [getattr(head, "_entry", None) for head in back.heads]
     recorded = [entry for entry in entries if entry is not None]
-    nodes: Any = tape.order_of(recorded) if trace is None else reachable(trace.nodes, recorded)
+    nodes: Any = backward_pass.order_of(recorded) if trace is None else reachable(trace.nodes, recorded)
     if not any(isinstance(node.op, Op) and node.op.rules.jvp is not None for node in nodes):
         return None
     tangents: dict[Any, Any] = dict(zip(back.entries, along))
@@ -43,10 +43,10 @@ def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
 
 
 def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
-    ins, outs = [list(map(as_tensor, arrays)) for arrays in tape.arrays_of(node)]
+    ins, outs = [list(map(as_tensor, arrays)) for arrays in backward_pass.arrays_of(node)]
 
     def through(*probes: Any) -> list[Any]:
-        gradients = tape.node_gradients(node, probes)
+        gradients = backward_pass.node_gradients(node, probes)
         return [gradients.get(entry) for entry in node.inputs]
 
     return _derivatives_of_node(node, t, ins, outs, through)

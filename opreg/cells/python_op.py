@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from opreg.ndarray import tape
+from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN
@@ -154,8 +154,8 @@ def _gradients_of_record(record: Record, *values: Tensor) -> list[Tensor]:
     heads = [(result, g) for result, g in zip(results, values) if result._entry is not None]
     if not heads:
         return [zeros_as(variable) for variable in variables]
-    return [tensor(g) for g in tape.gradients([head for head, _ in heads], variables, [g for _, g in heads], True,
-                                                    MODE.recording, None)]
+    return [tensor(g) for g in backward_pass.gradients(
+        [head for head, _ in heads], variables, [g for _, g in heads], True, MODE.recording, None)]
 
 
 #: Calls a Python function with copies of the output gradients.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeGuard
 
 import numpy as np
 
-from opreg.ndarray import tape
+from opreg.ndarray import backward_pass
 from opreg.ndarray.arithmetic import attach
 from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context, cpu, current_context
@@ -320,7 +320,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                  ) -> None:
         """Compute gradients of this tensor for all arrays with ``attach_grad``; see ``autograd.backward``. By default
         each operator is differentiated in the mode in which it was computed."""
-        tape.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
+        backward_pass.backward([self], None if out_grad is None else [out_grad], retain_graph, train_mode)
 
     @property
     def grad(self) -> Tensor | None:
