@@ -292,6 +292,7 @@ def _check_results(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[
 
 
 def number_names(what: str, values: Sequence[object]) -> list[str]:
+    """Names of values for errors: the word alone for one value, with numbers for more."""
     return [f"{what} {i}" for i in range(len(values))] if len(values) > 1 else [what]
 
 
