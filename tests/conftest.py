@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -182,6 +183,14 @@ def pytest_collection_finish() -> None:
 def seeded() -> None:
     """Every test starts from the same state of all generators."""
     generators.seed(0)
+
+
+@pytest.fixture
+def torch() -> Any:
+    """PyTorch; tests that ask for it are skipped without it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 @pytest.fixture

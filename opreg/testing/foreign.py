@@ -20,7 +20,8 @@ __all__ = ["ForeignUse", "arrays_in", "filled", "is_numeric_list"]
 
 
 #: The words of libraries for a dtype without a kernel.
-_REFUSED = re.compile("not implemented for|not supported|unsupported", re.IGNORECASE)
+_REFUSED = re.compile("(?=.*(half|float|double|dtype)).*(not implemented for|not supported|unsupported)",
+                      re.IGNORECASE | re.DOTALL)
 
 
 class ForeignUse(Subject):

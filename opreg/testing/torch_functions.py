@@ -200,8 +200,9 @@ class _OperatorUse(TorchUse):
     def __init__(self, operator: Any, inputs: Sequence[Any], keywords: Mapping[str, Any]):
         self.operator = operator
         self.overload = getattr(operator, "_opoverload", None) or getattr(operator, "default", operator)
+        names = [argument.name for argument in self.overload._schema.arguments]
         super().__init__(operator, inputs, keywords, str(self.overload),
-                         [argument.name for argument in self.overload._schema.arguments])
+                         [*names, *[f"input {i}" for i in range(len(names), len(inputs))]])
 
     def _declared_changes(self, values: Sequence[Any], outs: Sequence[Any]) -> set[int]:
         changed = [argument.name for argument in self.overload._schema.arguments
@@ -231,6 +232,7 @@ class _ModuleUse(TorchUse):
         with contextlib.suppress(Exception):  # a module that cannot be copied is checked itself
             module = copy.deepcopy(module)
         self.module, self.train = module, module.training
+        self._modes = [(part, part.training) for part in module.modules()]
         super().__init__(module, inputs, keywords, type(module).__name__,
                          parameter_names(module.forward, len(inputs)))
         weights = {name: weight for name, weight in module.named_parameters() if weight.requires_grad}
@@ -261,6 +263,8 @@ class _ModuleUse(TorchUse):
         return super().run(head_grads, grads, raw, ctx, between)
 
     def _call(self, values: Sequence[Any]) -> Any:
-        self.module.train(self.train)
+        as_given = self.train == self._modes[0][1]
+        for part, mode in self._modes:  # a part may have a mode of its own
+            part.training = mode if as_given else self.train
         return self.torch.func.functional_call(self.module, dict(zip(self._weights, values[self._given:])),
                                                tuple(self.arguments(values[:self._given])), self.keywords)

@@ -25,13 +25,6 @@ _COUNT = itertools.count()
 
 
 @pytest.fixture
-def torch() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("torch", reason="PyTorch is not installed")
-
-
-@pytest.fixture
 def jax() -> Any:
     module = pytest.importorskip("jax", reason="JAX is not installed")
     importlib.import_module("jax.test_util")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,13 +10,6 @@ import numpy as np
 import pytest
 
 import opreg as mx
-
-
-@pytest.fixture
-def torch() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return pytest.importorskip("torch", reason="PyTorch is not installed")
 
 
 @pytest.fixture
@@ -139,6 +131,8 @@ def test_modules_of_pytorch_pass_the_check(torch: Any) -> None:
         def forward(self, x):
             return x * self.weight.detach()
 
+    frozen = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4).eval())
+    assert verdicts(frozen, torch.rand(1, 3)) == {}  # in training, one row is too few
     assert verdicts(Counting(), torch.rand(2, 3)).keys() == {"deterministic"}
     assert "the gradient of 'weight'" in verdicts(Detached(), torch.rand(2, 3))["gradient"]
 
@@ -173,6 +167,13 @@ def test_mistakes_in_checks_of_pytorch(torch: Any) -> None:
         mx.operator.check(double, [1.0], k=2.0)
     with pytest.raises(mx.OpError, match="needs at least one array"):
         mx.operator.check(double, 1.0)
+    x = torch.rand(2)
+    assert "at most 1 argument" in verdicts(torch.ops.aten.sin.default, x, x)["runs"]
+
+    def refusing(x):
+        raise RuntimeError("this mode is not supported")
+
+    assert verdicts(refusing, x)["runs"] == "RuntimeError: this mode is not supported"
 
 
 # ------------------------------------------------------------------------------------------------------ JAX
