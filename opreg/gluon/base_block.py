@@ -16,6 +16,7 @@ from opreg.symbol.naming import Prefix, new_name
 from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write
+from ..core.settings import Checked
 from ..errors import is_it, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
@@ -83,7 +84,7 @@ class _CurrentScope(NamedTuple):
     outer: _CurrentScope | None
 
 
-class Block:
+class Block(Checked):
     """A network or a layer: derive from it, make children in the constructor, and define ``forward``.
 
     Blocks and parameters that become attributes are registered, so that ``collect_params``, ``initialize`` and files

@@ -14,6 +14,7 @@ from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.mode import MODE
+from ..core.settings import Checked
 from ..errors import did_you_mean, warn
 from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
@@ -60,7 +61,7 @@ def _open(dim: int) -> bool:
     return dim == -1 or (dim == 0 and not MODE.np_shape)
 
 
-class Parameter:
+class Parameter(Checked):
     """A weight of a block: its name, shape and dtype, and after initialization an array for each context.
 
     Parameters

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
-from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, whole_number
+from ..core.settings import Checked, whole_number
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..measures import f_score, negative_log_likelihood
 from .named import Named
 
@@ -98,7 +99,7 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
 
 
 @_REGISTERED.of
-class EvalMetric:
+class EvalMetric(Checked):
     """A value accumulated over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
     ``global_sum_metric`` and ``global_num_inst`` if there is a value that ``reset_local`` does not reset.
 
