@@ -212,8 +212,11 @@ class Parameter(Checked):
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred: its shape "
                 f"{self.shape} follows from the first input. Run the network on one batch first, or give in_units, "
                 "in_channels and their like")
-        raise BlockError(f"Parameter '{self.name}' has not been initialized: call initialize() of the block, or of "
-                         "block.collect_params(); block.params leaves out those of its children")
+        raise self._uninitialized()
+
+    def _uninitialized(self) -> BlockError:
+        return BlockError(f"Parameter '{self.name}' has not been initialized: call initialize() of the block, or of "
+                          "block.collect_params(); block.params leaves out those of its children")
 
     def data(self, ctx: Context | None = None) -> NDArray:
         """Its array on a context.
@@ -299,7 +302,7 @@ class Parameter(Checked):
             return self._ctx_list
         if self._deferred_init:
             return self._deferred_init[1]
-        raise BlockError(f"Parameter '{self.name}' has not been initialized")
+        raise self._uninitialized()
 
     def zero_grad(self) -> None:
         """Set its gradients to zero, if it has any."""
@@ -431,7 +434,7 @@ class Parameter(Checked):
         self.shape = data.shape
         if self._data is None:
             if not self._deferred_init:
-                raise BlockError(f"Parameter '{self.name}' has not been initialized")
+                raise self._uninitialized()
             data = data if isinstance(data, NDArray) else array(data, dtype=self.dtype)
             self._deferred_init = (*self._deferred_init[:3], data)
             return

@@ -288,6 +288,8 @@ class Accuracy(EvalMetric):
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             labelled, classes = _host(label), _host(pred)
             if classes.shape != labelled.shape:
+                if not -classes.ndim <= self.axis < classes.ndim:
+                    check_label_shapes(labelled, classes, shape=True)
                 classes = classes.argmax(axis=self.axis)
             labelled, classes = labelled.astype("int64").ravel(), classes.astype("int64").ravel()
             check_label_shapes(labelled, classes)

@@ -414,6 +414,31 @@ def test_settings_are_numbers(make: Callable[[], Any], words: str) -> None:
         make()
 
 
+def _dense(**keywords: Any) -> Any:
+    block = mx.gluon.nn.Dense(2, prefix="fc_", **keywords)
+    block.initialize()
+    return block
+
+
+@pytest.mark.parametrize("call, kind, words, notes", [
+    (lambda: _dense(in_units=3)(nd.ones((4, 2))), ShapeError, "weight: expected shape",
+     ["in block fc, Dense(3 -> 2, linear), given (4, 2) float32"]),
+    (lambda: _dense()(np.ones((4, 2))), ArgumentError, r"type of the args: ndarray\. mx\.nd\.array\(x\) makes",
+     ["in block fc, Dense(None -> 2, linear), given ndarray"]),
+    (lambda: mx.gluon.loss.L2Loss(prefix="loss_")(nd.ones((4, 2)), nd.ones((3, 2))), ShapeError, "does not fit",
+     ["in block loss, L2Loss(batch_axis=0, w=1.0), given (4, 2) float32, (3, 2) float32"]),
+    (lambda: mx.gluon.nn.Sequential(mx.gluon.nn.Dense(2)), ArgumentError,
+     r"Sequential: prefix: expected a str or None, got Dense; children are added by add\(block\)", []),
+    (lambda: mx.gluon.Trainer(mx.gluon.nn.Dense(2, in_units=2).collect_params(), "sgd"), ArgumentError,
+     r"has not been initialized: call initialize\(\) of the block", []),
+    (lambda: mx.metric.Accuracy().update(nd.ones(2), nd.ones(3)), ShapeError,
+     r"labels and predictions differ in shape: \(2,\) and \(3,\)", [])])
+def test_a_block_that_fails_is_named_with_its_inputs(call: Any, kind: Any, words: str, notes: list[str]) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        call()
+    assert [note for note in getattr(caught.value, "__notes__", []) if note.startswith("in block")] == notes
+
+
 def test_users_classes_are_checked_by_their_annotations() -> None:
     class Decayed(mx.optimizer.SGD):
         def __init__(self, rate, often: int = None, **rest):  # type: ignore[no-untyped-def,assignment]  # noqa: RUF013
