@@ -334,8 +334,8 @@ def astype(dtype: np.dtype) -> Primitive:
                      dtype=dtype)
 
 
-#: The mask of dropout: whether the random number at the position of an element is below a probability. Its arguments are
-#: the element, a draw (see ``counting``) and the probability. Only passes make expressions with it.
+#: The mask of dropout: whether the random number at the position of an element is below a probability. Its arguments
+#: are the element, a draw (see ``counting``) and the probability. Only passes make expressions with it.
 KEPT = Primitive("kept", counting.kept, None, "kept", logical=True)
 
 
