@@ -188,12 +188,24 @@ MODE = _Thread()
 
 
 def is_np_shape() -> bool:
-    """Whether a 0 in the shape of a symbol is an empty dimension."""
+    """Whether a 0 in the shape of a symbol is an empty dimension.
+
+    Examples
+    --------
+    >>> is_np_shape()
+    False
+    """
     return MODE.np_shape
 
 
 def is_np_array() -> bool:
-    """Whether blocks make arrays of ``opreg.np``."""
+    """Whether blocks make arrays of ``opreg.np``.
+
+    Examples
+    --------
+    >>> is_np_array()
+    False
+    """
     return MODE.np_array
 
 
