@@ -93,8 +93,8 @@ NUMPY = {
 
 #: Keywords of NumPy's functions that were renamed: function -> old name -> new one.
 NUMPY_KEYWORDS = {
-    **dict.fromkeys(("percentile", "quantile", "nanpercentile", "nanquantile"), {"interpolation": "method"}),
-    **dict.fromkeys(("histogram", "histogram2d", "histogramdd"), {"normed": "density"}),
+    **{key: {"interpolation": "method"} for key in ("percentile", "quantile", "nanpercentile", "nanquantile")},
+    **{key: {"normed": "density"} for key in ("histogram", "histogram2d", "histogramdd")},
 }
 
 _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "platform", "struct", "sys", "time",
