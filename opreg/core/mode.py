@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
+from .setting_reads import reads_setting
 
 __all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "is_np_array",
            "is_np_shape", "quiet"]
@@ -198,6 +199,7 @@ def is_np_shape() -> bool:
     return MODE.np_shape
 
 
+@reads_setting
 def is_np_array() -> bool:
     """Whether blocks make arrays of ``opreg.np``.
 
