@@ -358,15 +358,17 @@ def list_names(names: Sequence[str], most: int = 8) -> str:
     return ", ".join([*names[:most - 1], "...", names[-1]])
 
 
-def other_count(names: Sequence[str], given: int) -> str:
-    """The part of an error about inputs that are too few or too many.
+def other_count(names: Sequence[str], given: int, what: str = "input") -> str:
+    """The part of an error about inputs, or other named things, that are too few or too many.
 
     Examples
     --------
     >>> other_count(["data", "weight"], 1), other_count(["data"], 2), other_count([], 1)
     ('expected 2 inputs (data, weight), got 1', 'expected 1 input (data), got 2', 'expected no inputs, got 1')
+    >>> other_count(["data"], 2, "array")
+    'expected 1 array (data), got 2'
     """
-    listed = f"{len(names)} input{'s' * (len(names) > 1)} ({list_names(names)})" if names else "no inputs"
+    listed = f"{len(names)} {what}{'s' * (len(names) > 1)} ({list_names(names)})" if names else f"no {what}s"
     return f"expected {listed}, got {given}"
 
 

@@ -170,6 +170,11 @@ class FixedLossScaleManager(LossScaleManager):
     drop_overflow_update : bool
         Whether updates are skipped when gradients overflow; otherwise the optimizer's own ``loss_scale`` has to be the
         same.
+
+    Examples
+    --------
+    >>> FixedLossScaleManager(1024.0).get_loss_scale()
+    1024.0
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True):
@@ -200,6 +205,13 @@ class DynamicLossScaleManager(LossScaleManager):
         Factor of a reduction, down to a scale of one, and of an increase.
     scale_window : int
         Steps without overflow before an increase.
+
+    Examples
+    --------
+    >>> manager = DynamicLossScaleManager(1024.0, 2, 1000)
+    >>> manager.update_loss_scale(True)
+    >>> manager.get_loss_scale()
+    512.0
     """
 
     def __init__(self, init_loss_scale: float = 2 ** 24, scale_factor: float = 2, scale_window: int = 2000):
@@ -291,6 +303,14 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
     ------
     TypeError, ValueError
         For invalid settings.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> step = build_train_network(net, nn.SGD(net.trainable_params(), 0.1), nn.MSELoss(), level="O0")
+    >>> print(step(Tensor([[1.0]]), Tensor([[3.0]])))
+    4.0
     """
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")

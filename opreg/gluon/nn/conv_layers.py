@@ -139,6 +139,14 @@ class Conv1D(_Conv):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv1D(4, 3)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 8))).shape
+    (1, 4, 6)
     """
 
     _layouts = ("NCW",)
@@ -219,6 +227,14 @@ class Conv3D(_Conv):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv3D(4, 3, padding=1)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 5, 5, 5))).shape
+    (1, 4, 5, 5, 5)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -260,6 +276,14 @@ class Conv1DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv1DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 8))).shape
+    (1, 4, 16)
     """
 
     _layouts = ("NCW",)
@@ -295,6 +319,14 @@ class Conv2DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv2DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 3, 5, 5))).shape
+    (1, 4, 10, 10)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -330,6 +362,14 @@ class Conv3DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv3DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 3, 3, 3))).shape
+    (1, 4, 6, 6, 6)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -386,6 +426,12 @@ class MaxPool1D(_Pooling):
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool1D()(nd.array([[[1, 3, 5, 7]]])).asnumpy()
+    array([[[3., 7.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -410,6 +456,12 @@ class MaxPool2D(_Pooling):
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool2D()(nd.array([[[[1, 3], [5, 7]]]])).asnumpy()
+    array([[[[7.]]]], dtype=float32)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -434,6 +486,12 @@ class MaxPool3D(_Pooling):
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -460,6 +518,12 @@ class AvgPool1D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool1D()(nd.array([[[1, 3, 5, 7]]])).asnumpy()
+    array([[[2., 6.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -486,6 +550,12 @@ class AvgPool2D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool2D()(nd.array([[[[1, 3], [5, 7]]]])).asnumpy()
+    array([[[[4.]]]], dtype=float32)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -512,6 +582,12 @@ class AvgPool3D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -528,6 +604,12 @@ class GlobalMaxPool1D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool1D()(nd.array([[[1, 2, 6]]])).asnumpy()
+    array([[[6.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -543,6 +625,12 @@ class GlobalMaxPool2D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool2D()(nd.ones((1, 8, 7, 7))).shape
+    (1, 8, 1, 1)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -558,6 +646,12 @@ class GlobalMaxPool3D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool3D()(nd.ones((1, 8, 4, 7, 7))).shape
+    (1, 8, 1, 1, 1)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -573,6 +667,12 @@ class GlobalAvgPool1D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool1D()(nd.array([[[1, 2, 6]]])).asnumpy()
+    array([[[3.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -588,6 +688,12 @@ class GlobalAvgPool2D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool2D()(nd.ones((1, 8, 7, 7))).shape
+    (1, 8, 1, 1)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -603,6 +709,12 @@ class GlobalAvgPool3D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool3D()(nd.ones((1, 8, 4, 7, 7))).shape
+    (1, 8, 1, 1, 1)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -618,6 +730,15 @@ class ReflectionPad2D(HybridBlock):
     ----------
     padding : int or tuple of int
         Elements added on each side, or before and after each of the four axes.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> ReflectionPad2D(1)(nd.array([[[[1, 2], [3, 4]]]])).asnumpy()
+    array([[[[4., 3., 4., 3.],
+             [2., 1., 2., 1.],
+             [4., 3., 4., 3.],
+             [2., 1., 2., 1.]]]], dtype=float32)
     """
 
     def __init__(self, padding: Sizes = 0, **kwargs: Any):

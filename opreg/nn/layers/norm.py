@@ -76,6 +76,13 @@ class BatchNorm2d(_Moving):
     Notes
     -----
     S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> layer = BatchNorm2d(3)
+    >>> layer(ops.ones((2, 3, 4, 4))).shape, layer.moving_mean.shape
+    ((2, 3, 4, 4), (3,))
     """
 
     _ranks: tuple[int, ...] = (4,)
@@ -102,7 +109,16 @@ class BatchNorm2d(_Moving):
 
 
 class BatchNorm1d(BatchNorm2d):
-    """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length)."""
+    """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> layer = BatchNorm1d(1).set_train()
+    >>> print(layer(Tensor([[1.0], [3.0]])).asnumpy().round(2))
+    [[-1.]
+     [ 1.]]
+    """
 
     _ranks = (2, 3)
 
@@ -118,6 +134,12 @@ class SyncBatchNorm(BatchNorm2d):
         See ``BatchNorm2d``.
     process_groups : list of lists of int, optional
         A list with all processes, or None, which means the same.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> SyncBatchNorm(3)(ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
     """
 
     _ranks = (2, 4)
@@ -179,6 +201,13 @@ class LayerNorm(Cell):
     Notes
     -----
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(LayerNorm((2,))(Tensor([[1.0, 3.0], [2.0, 6.0]])).asnumpy().round(2))
+    [[-1.  1.]
+     [-1.  1.]]
     """
 
     def __init__(self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,
@@ -237,6 +266,12 @@ class GroupNorm(Cell):
     Notes
     -----
     Y. Wu, K. He, Group Normalization, arXiv:1803.08494.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(GroupNorm(1, 2)(Tensor([[[[1.0]], [[3.0]]]])).asnumpy().round(2).ravel())
+    [-1.  1.]
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
@@ -274,6 +309,12 @@ class InstanceNorm2d(_Moving):
     Notes
     -----
     D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(InstanceNorm2d(1)(Tensor([[[[1.0, 3.0]]]])).asnumpy().round(2))
+    [[[[-1.  1.]]]]
     """
 
     _ranks = (4,)

@@ -107,7 +107,16 @@ class TopKCategoricalAccuracy(_PerSample):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """``TopKCategoricalAccuracy(1)``."""
+    """``TopKCategoricalAccuracy(1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Top1CategoricalAccuracy()
+    >>> metric.update(np.array([[0.2, 0.8], [0.7, 0.3]]), np.array([1, 1]))
+    >>> metric.eval()
+    0.5
+    """
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -318,7 +327,16 @@ class Fbeta(_Positives):
 
 
 class F1(Fbeta):
-    """``Fbeta(1.0)``."""
+    """``Fbeta(1.0)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = F1()
+    >>> metric.update(np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]]), np.array([1, 0, 0]))
+    >>> metric.eval().round(3)
+    array([0.667, 0.667])
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0)

@@ -133,6 +133,13 @@ class CosineDecayLR(LearningRateSchedule):
         The last and the first learning rate.
     decay_steps : int
         Number of steps of the decay.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = CosineDecayLR(0.0, 0.1, 10)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.1 0.05
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int):
@@ -161,6 +168,13 @@ class PolynomialDecayLR(LearningRateSchedule):
         Exponent of the polynomial.
     update_decay_steps : bool
         Whether ``decay_steps`` becomes its next multiple when the steps pass it; otherwise the last rate is kept.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = PolynomialDecayLR(0.1, 0.0, 10, 1.0)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.1 0.05
     """
 
     def __init__(self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
@@ -190,6 +204,13 @@ class WarmUpLR(LearningRateSchedule):
         The final learning rate.
     warmup_steps : int
         Number of steps of the decay.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = WarmUpLR(0.1, 10)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.0 0.05
     """
 
     def __init__(self, learning_rate: float, warmup_steps: int):
@@ -277,7 +298,13 @@ def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int
 
 def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
                     ) -> list[float]:
-    """From ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_epoch`` epochs, for each step."""
+    """From ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_epoch`` epochs, for each step.
+
+    Examples
+    --------
+    >>> [round(rate, 3) for rate in cosine_decay_lr(0.0, 0.1, 4, 2, 2)]
+    [0.1, 0.1, 0.05, 0.05]
+    """
     number("cosine_decay_lr", "min_lr", min_lr)
     number("cosine_decay_lr", "max_lr", max_lr, inside=True)
     check_int("cosine_decay_lr", "decay_epoch", decay_epoch, 1)
@@ -293,6 +320,11 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
 
     With ``update_decay_epoch``, ``decay_epoch`` becomes its next multiple when epochs pass it; otherwise the last rate
     is kept.
+
+    Examples
+    --------
+    >>> [round(rate, 3) for rate in polynomial_decay_lr(0.1, 0.0, 4, 2, 2, 1.0)]
+    [0.1, 0.1, 0.05, 0.05]
     """
     number("polynomial_decay_lr", "learning_rate", learning_rate, inside=True)
     number("polynomial_decay_lr", "end_learning_rate", end_learning_rate)
