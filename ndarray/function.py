@@ -22,7 +22,8 @@ from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
 from opreg.core.versions import must_record_write, wrote
-from opreg.custom.prop import CallCache, RegisteredProp
+from opreg.custom.prop import RegisteredProp
+from opreg.custom.prop_use import CallCache
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays, sparse_creation

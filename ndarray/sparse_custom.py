@@ -12,7 +12,7 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.custom.invocation import run_backward, run_forward
-from opreg.custom.prop import PropUse, operator_specs
+from opreg.custom.prop_use import PropUse, operator_specs
 from opreg.errors import NotDifferentiableError
 
 from . import tape

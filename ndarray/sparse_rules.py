@@ -21,7 +21,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
-from opreg.custom.prop import PropUse
+from opreg.custom.prop_use import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
