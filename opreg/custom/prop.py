@@ -91,7 +91,7 @@ class RegisteredProp(UsersSchema):
         for name, value in keywords.items():
             if name in self:
                 field = self[name]
-                typed[name] = self._text(name, value) if field.kind is AsText else self._typed(field, value)
+                typed[name] = self._text(name, value) if field.kind is AsText else self._convert_value(field, value)
             elif self.open:
                 typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):
@@ -111,7 +111,7 @@ class RegisteredProp(UsersSchema):
                                 "list_arguments names")
         return to_text(value)
 
-    def _typed(self, field: Field, value: object) -> object:
+    def _convert_value(self, field: Field, value: object) -> object:
         try:
             return field(value)
         except OpError as error:
