@@ -147,7 +147,8 @@ def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, alig
     matrices, (low, high) = tensor(x), _offsets("matrix_set_diag", k)
     if matrices.ndim < 2:
         raise ShapeError(f"matrix_set_diag: expected matrices, got shape {show(matrices.shape)}")
-    return _placed("matrix_set_diag", like(diagonal, matrices), *matrices.shape[-2:], low, high, align, matrices)
+    rows, columns = matrices.shape[-2:]
+    return _placed("matrix_set_diag", like(diagonal, matrices), rows, columns, low, high, align, matrices)
 
 
 def _diag(x: TensorLike, k: TensorLike, num_rows: int | Tensor, num_cols: int | Tensor, padding_value: TensorLike, *,

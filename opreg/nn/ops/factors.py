@@ -253,7 +253,8 @@ def _lstsq(matrix: TensorLike, rhs: TensorLike, *, fast: bool, l2_regularizer: f
 
 def _nuclear(x: TensorLike, *, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
     x = floating(x)
-    return matrix_norm(x, "nuc", (-2, -1) if dim is None else tuple(dim), keepdim)
+    first, second = (-2, -1) if dim is None else dim
+    return matrix_norm(x, "nuc", (first, second), keepdim)
 
 
 def _pdist(x: TensorLike, *, p: Number) -> Tensor:

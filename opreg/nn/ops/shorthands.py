@@ -238,7 +238,7 @@ def _shape(input_x: TensorLike) -> Tensor:
     return tensor(np.array(tensor(input_x).shape, np.int64))
 
 
-def _largest(input: TensorLike, *, output_size: Sizes) -> tuple[Tensor, Tensor]:
+def _largest(input: TensorLike, *, output_size: Sizes) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each part of images that are divided into ``output_size`` parts, and its place."""
     return adaptive_max_pool2d(input, output_size, True)
 
