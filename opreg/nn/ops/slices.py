@@ -199,7 +199,8 @@ def sequence_mask(lengths: TensorLike, maxlen: int | None = None) -> Tensor:
 
 
 def _segments(name: str, combine: Callable[[TensorLike, TensorLike, TensorLike], Tensor],
-              neutral: Callable[[np.dtype], float], doc: str) -> Callable[[TensorLike, TensorLike, int | Tensor], Tensor]:
+              neutral: Callable[[np.dtype], float], doc: str
+              ) -> Callable[[TensorLike, TensorLike, int | Tensor], Tensor]:
     def function(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
         x, ids = tensor(x), tensor(segment_ids)
         count = int(num_segments.asnumpy() if isinstance(num_segments, TensorBase) else num_segments)
