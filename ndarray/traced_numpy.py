@@ -509,6 +509,24 @@ def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> Traced
     return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
 
 
+@_rule
+def broadcast_arrays(body: BodyTracer, *args: ArrayLike, subok: bool = False) -> tuple[TracedArray, ...]:
+    """The arrays, broadcast to one shape."""
+    arrays = [_array(body, arg) for arg in args]
+    shape = broadcast(*[array.shape for array in arrays])
+    return tuple([broadcast_to(body, array, shape) for array in arrays])
+
+
+@_rule
+def meshgrid(body: BodyTracer, *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+             ) -> tuple[TracedArray, ...]:
+    """The coordinates of a grid."""
+    shapes = [grid.shape for grid in np.meshgrid(*[[0, 0]] * len(xi), indexing=indexing, sparse=True)]
+    vectors = [np.reshape(_array(body, each), [-1 if length == 2 else 1 for length in shape])
+               for each, shape in zip(xi, shapes)]
+    return tuple(vectors) if sparse else broadcast_arrays(body, *vectors)
+
+
 def _common_dtype(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:
     entries = [body.entry(_host(array)) for array in arrays]
     dtype = np.result_type(*[body.spec(entry).dtype for entry in entries])
