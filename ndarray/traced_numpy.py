@@ -351,10 +351,10 @@ def _adds_up(name: str, operator: str, widens: bool) -> None:
              ) -> TracedArray:
         entry = body.entry(_host(a))
         entry_dtype = _dtype(body, entry)
-        if dtype is None and entry_dtype.kind in "iub" and widens:
-            dtype = np.add.reduce(np.zeros(1, entry_dtype)).dtype if entry_dtype.kind != "b" else np.dtype(np.int_)
-        if entry_dtype.kind == "b" or (dtype is not None and entry_dtype != dtype):
-            entry = body.cast(entry, dtype or np.float64)
+        if dtype is None and entry_dtype.kind in "iub":
+            dtype = np.add.reduce(np.zeros(1, entry_dtype)).dtype if widens else np.dtype(np.float64)
+        if dtype is not None and entry_dtype != dtype:
+            entry = body.cast(entry, dtype)
         return body.value(body.single(operator, entry, axis=_axis(axis), keepdims=bool(keepdims)))
 
     FUNCTIONS[name] = rule

@@ -106,6 +106,23 @@ def test_symbols_compute_the_same(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
+@pytest.mark.usefixtures("numpy_manners")
+@of_each(["sum", "prod", "mean", "std", "var", "cumsum", "max", "average"])
+def test_blocks_reduce_integers_to_the_same_dtypes_in_both_ways(name: str) -> None:
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return getattr(F.np, name)(x)
+
+    for dtype in ("bool", "uint8", "int32", "int64", "float16"):
+        x, block = mnp.array([[1, 2], [3, 100]], dtype=dtype), Block()
+        eager = block(x)
+        block.hybridize()
+        assert (eager.dtype, eager.shape) == (block(x).dtype, block(x).shape)
+        np.testing.assert_array_equal(eager.asnumpy(), block(x).asnumpy())
+        if name in ("sum", "prod"):
+            assert eager.dtype == ("int64" if dtype == "bool" else dtype)
+
+
 @pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])
 def test_quotients_of_integers_are_the_same_in_symbols(text: str) -> None:
     x, y = (mx.sym.Variable(name).as_np_ndarray() for name in "xy")
