@@ -302,7 +302,7 @@ def _note_shapes(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
     try:
         yield
     except OpError as error:
-        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
+        note(error, "simple_bind with " + (", ".join([f"{name}={shape}" for name, shape in shapes.items()]) or "no shapes"))
         raise
 
 
