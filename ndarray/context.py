@@ -31,7 +31,15 @@ _TEXT = re.compile(r"(\w+)\((\d+)\)")
 @reads_setting
 def current_context() -> Context:
     """The context of new arrays: that of the innermost ``with`` block, or else the default one, ``cpu(0)`` unless it
-    was set."""
+    was set.
+
+    Examples
+    --------
+    >>> from opreg import cpu
+    >>> with cpu(1):
+    ...     current_context()
+    cpu(1)
+    """
     contexts = MODE.__dict__["current"]().contexts
     return contexts[-1] if contexts else _DEFAULT[0]
 
@@ -186,7 +194,13 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Pinned memory of the host, which is the same as ``cpu`` here."""
+    """Pinned memory of the host, which is the same as ``cpu`` here.
+
+    Examples
+    --------
+    >>> cpu_pinned()
+    cpu_pinned(0)
+    """
     return Context("cpu_pinned", device_id)
 
 
