@@ -196,11 +196,12 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
 def with_class(value: Any) -> Iterator[Any]:
     """The containers in a tree that have a class of their own."""
     cls = type(value)
-    if issubclass(cls, _PLAIN) or hasattr(cls, "__dataclass_fields__"):
+    fields: Any = getattr(cls, "__dataclass_fields__", None)
+    if issubclass(cls, _PLAIN) or fields is not None:
         if cls not in _PLAIN:
             yield value
         parts = value.values() if issubclass(cls, dict) else value if issubclass(cls, _PLAIN) else [
-            getattr(value, name) for name in cls.__dataclass_fields__]
+            getattr(value, name) for name in fields]
         for part in parts:
             yield from with_class(part)
 

@@ -105,7 +105,8 @@ def learn(module, data):
 BUCKET_CHANGES = (
     "M.switch_bucket(L, *shapes(L, N))", "M.prepare(batch(L, N, 0))", "q.set_params(*m.get_params())",
     "M.set_params({name: each * V for name, each in M.get_params()[0].items()}, M.get_params()[1])",
-    "M.init_params(mx.init.Constant(V), force_init=True)", "learn(M, batch(L, 2, 3))", "answer(M, batch(L, N, 4), True)",
+    "M.init_params(mx.init.Constant(V), force_init=True)", "learn(M, batch(L, 2, 3))",
+    "answer(M, batch(L, N, 4), True)",
     "M._curr_module._exec_group.execs[0].arg_dict['fc1_weight'][1:3] = V",
     "M._curr_module._exec_group.execs[0].aux_dict['bn_moving_mean'][:] = V",
     "M._buckets[4].set_params({'fc2_bias': nd.full((3,), V)}, {}, allow_missing=True)",
@@ -200,7 +201,8 @@ def by_file(value: Any) -> Any:
 
 def filled(text: str, chooses: random.Random, **words: str) -> str:
     """The text with values for its words of one letter."""
-    words = {**words, "L": repr(chooses.choice([2, 3, 4, 5])), "V": repr(chooses.choice([0.25, 0.5, 1.5])), "N": repr(chooses.choice([2, 4, 6]))}
+    words = {**words, "L": repr(chooses.choice([2, 3, 4, 5])), "V": repr(chooses.choice([0.25, 0.5, 1.5])),
+             "N": repr(chooses.choice([2, 4, 6]))}
     return re.sub(r"(?<!\w)([LMNPTV])(?!\w)", lambda found: words[found[1]], text)
 
 
