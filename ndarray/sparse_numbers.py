@@ -283,7 +283,7 @@ class Csr:
         return Csr(self.numbers, self.indices, starts, (indices.size, self.shape[1])), indices
 
     def like(self, numbers: Array) -> Csr:
-        """The same places with other elements."""
+        """A matrix with other elements at the same positions."""
         return Csr(numbers, self.indices, self.indptr, self.shape)
 
     def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:

@@ -303,8 +303,8 @@ class _Together:
 
 
 class _Part:
-    """Ranges of one memory that are written together. If nothing else wrote to any of them since, the next write is
-    recorded in one place that they share."""
+    """Ranges of one memory that are written together. If nothing else has written to these ranges in the meantime, the
+    next write to them is recorded in one place that the ranges share."""
 
     __slots__ = ("_memory", "_spans", "_shared", "_ranges")
 
@@ -320,7 +320,7 @@ class _Part:
             shared[:] = write
             memory.last = write
             return
-        # The first write to them is recorded as others are: most arrays are written once.
+        # The first write is recorded like any other: most arrays are written once.
         again = self._ranges is not None
         self._shared = SharedWrite(write) if again else None
         memory.wrote(self._spans, write if self._shared is None else self._shared)

@@ -463,8 +463,8 @@ def test_files_without_permission_to_read_are_named(tmp_path: Path, capsys: pyte
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err
 
 
-def test_unwritable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_files_are_named_and_the_others_are_ported(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(change) -> None:
         if change.path.name == "a.py":
             raise OSError(28, "No space left on device")

@@ -141,9 +141,9 @@ def _few_classes(call: Call) -> str | None:
     """The reason why rows of scores are not computed with their classes first, by functions that are bound before."""
     data, out = call.ins[0], call.outs[0]
     if call.xp is not np:
-        return "the arrays are not the host's"
+        return "the arrays are not on the host"
     if not is_single_or_double(data.dtype) or out.dtype != data.dtype:
-        return "for float32 and float64"
+        return "it computes only float32 and float64"
     view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
     if len(view) != 2 or not 0 < view[1] <= _SHORT or not 0 < size(view) <= _FEW:
         return f"for rows of up to {_SHORT} classes, {_FEW} numbers in all"
