@@ -140,8 +140,9 @@ class Loop(NamedTuple):
 
     @property
     def elements(self) -> Expression | None:
-        """The instructions as an ordinary expression, with the size of a set as a constant; None if there are
-        reductions.
+        """The instructions as an ordinary expression, whose inputs broadcast in the view; None if there are reductions.
+        The size of a set is a constant, and the place of an element in its set a further input, the last one, if
+        ``numbers_places``.
 
         Examples
         --------
@@ -151,6 +152,11 @@ class Loop(NamedTuple):
         subtract(0, 1) divide(2, 6.0)
         """
         return _elements(self.rows, self.size)
+
+    @property
+    def numbers_places(self) -> bool:
+        """Whether an instruction reads the place of an element in its set."""
+        return any(prim.name == "column" for prim, _ in self.rows.expression.code)
 
     def place(self, reach: RowLayout) -> Shape:
         """The shape, in the view, of an input or a result that has one value per element, per set, or per place in a
@@ -167,20 +173,24 @@ class Loop(NamedTuple):
 
 @cached(256)
 def _elements(rows: RowExpression, size: int) -> Expression | None:
-    expression, apart = rows.expression, ("column", *REDUCTIONS)
-    if {*rows.inputs, *rows.results} != {RowLayout.ELEMENT} or any(prim.name in apart for prim, _ in expression.code):
+    expression = rows.expression
+    if {*rows.results} != {RowLayout.ELEMENT} or any(prim.name in REDUCTIONS for prim, _ in expression.code):
         return None
     registers: list[Operand] = [Term(None, (i,)) for i in range(expression.arity)]
+    places: list[Term] = []
     for prim, args in expression.code:
         operands = [registers[a] if isinstance(a, int) else a for a in args]
         if prim.name == "row_size":
             registers.append(float(size))
+        elif prim.name == "column":
+            places = places or [Term(None, (expression.arity,))]
+            registers += places
         elif any(isinstance(operand, Term) for operand in operands):
             registers.append(Term(prim, tuple(operands)))
         else:
             registers.append(float(prim.resolve(np)(*operands)))
     inputs = [term for term in registers[:expression.arity] if isinstance(term, Term)]
-    return compiled(inputs, *[registers[result] if isinstance(result, int) else result
+    return compiled([*inputs, *places], *[registers[result] if isinstance(result, int) else result
                               for result in expression.results])
 
 

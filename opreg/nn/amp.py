@@ -24,7 +24,7 @@ from .loss_scale import (
     finite,
 )
 from .optim.optimizer import Optimizer
-from .optim.settings import count, flag, number
+from .optim.settings import check_int, flag, number
 from .precision import (
     LEVELS,
     auto_mixed_precision,
@@ -128,8 +128,8 @@ class DynamicLossScaler(StaticLossScaler):
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int):
         super().__init__(scale_value)
-        self.scale_window = count("DynamicLossScaler", "scale_window", scale_window)
-        self.scale_factor = count("DynamicLossScaler", "scale_factor", scale_factor)
+        self.scale_window = check_int("DynamicLossScaler", "scale_window", scale_window, 1)
+        self.scale_factor = check_int("DynamicLossScaler", "scale_factor", scale_factor, 1)
         self.counter = Parameter(tensor(np.int32(0)), name="counter")
 
     def adjust(self, grads_finite: Tensor) -> bool:
@@ -218,7 +218,7 @@ class DynamicLossScaleManager(LossScaleManager):
         at_least_one("DynamicLossScaleManager", "init_loss_scale", init_loss_scale)
         number("DynamicLossScaleManager", "scale_factor", scale_factor, inside=True)
         self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
-        self.scale_window = count("DynamicLossScaleManager", "scale_window", scale_window)
+        self.scale_window = check_int("DynamicLossScaleManager", "scale_window", scale_window, 1)
         self.increase_ratio, self.decrease_ratio = scale_factor, 1 / scale_factor
         self.cur_iter, self.last_overflow_iter = 1, 0
         self.bad_step, self.bad_step_max = 0, 1000

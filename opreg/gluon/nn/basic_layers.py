@@ -7,7 +7,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
-from ...errors import whole_number
+from ...core.settings import whole_number
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..base_block import Block

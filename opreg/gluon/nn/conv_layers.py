@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,7 +10,8 @@ from opreg.symbol.function import surface
 from opreg.symbol.symbol import Variable
 
 from ...base import numeric_types
-from ...errors import did_you_mean, whole_number
+from ...core.settings import whole_number
+from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
 from ..errors import BlockError
 from ..hybrid_block import HybridBlock
@@ -41,7 +43,9 @@ class _Windows(HybridBlock):
         dims = len(self._layouts[0]) - 2
         value = per_axis(value, dims)
         if len(value) != dims:
-            raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value}")
+            raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value!r}")
+        for length in value:
+            whole_number(f"{type(self).__name__}: {what}", length, -math.inf)
         return value
 
     def _laid(self, layout: str) -> str:

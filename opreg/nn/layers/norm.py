@@ -17,6 +17,7 @@ from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
+from ..optim.settings import number
 from .checks import chance, channels_apart, check_int, check_ints, flag, new_parameter, no_tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
@@ -34,7 +35,8 @@ class _Moving(Cell):
                  dtype: TensorDType):
         super().__init__()
         self.num_features = check_int(self, "num_features", num_features)
-        self.eps, self.momentum = eps, chance(self, "momentum", momentum)
+        self.eps = number(self.cls_name, "eps", eps)
+        self.momentum = chance(self, "momentum", momentum)
         shape, affine = (num_features,), flag(self, "affine", affine)
         self.moving_mean = new_parameter(moving_mean_init, shape, "mean", dtype, requires_grad=False)
         self.moving_variance = new_parameter(moving_var_init, shape, "variance", dtype, requires_grad=False)
@@ -214,7 +216,7 @@ class LayerNorm(Cell):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
-        self.normalized_shape, self.epsilon = normalized_shape, epsilon
+        self.normalized_shape, self.epsilon = normalized_shape, number(self.cls_name, "epsilon", epsilon)
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
         shape = check_ints(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
         self.gamma = new_parameter(gamma_init, shape, "gamma", dtype)
@@ -280,7 +282,8 @@ class GroupNorm(Cell):
         self.num_channels = check_int(self, "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
-        self.eps, affine = eps, flag(self, "affine", affine)
+        self.eps = number(self.cls_name, "eps", eps)
+        affine = flag(self, "affine", affine)
         self.gamma = new_parameter(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
         self.beta = new_parameter(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...measures import LEAST, f_score, negative_log_likelihood
-from ..optim.settings import count, flag, number
+from ..optim.settings import check_int, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
@@ -97,7 +97,7 @@ class TopKCategoricalAccuracy(_PerSample):
     """
 
     def __init__(self, k: int):
-        self.k = count("TopKCategoricalAccuracy", "k", k)
+        self.k = check_int("TopKCategoricalAccuracy", "k", k, 1)
         super().__init__()
 
     def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:

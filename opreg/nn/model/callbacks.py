@@ -12,9 +12,8 @@ import numpy as np
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
-from ..optim.settings import flag
+from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext, loss_of
-from .settings import check_int
 
 __all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
 
