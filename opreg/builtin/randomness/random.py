@@ -187,9 +187,9 @@ def _check(row: Distribution, attrs: Attrs) -> None:
 def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
     """Declare that an operator fills its result with random values, without a gradient.
 
-    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws the values. If the operator has the attribute ``shape``,
-    an array of this shape is drawn for each element of the input arrays, or once without input arrays. Otherwise one
-    value is drawn for each element.
+    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws the values. With the attribute ``shape``, it draws an
+    array of this shape for each element of the input arrays, or once without input arrays; else one value for each
+    element.
     """
     sized = "shape" in op.signature.schema
 
