@@ -40,8 +40,8 @@ LATEST = [0]
 # Takes the next number and stores it in LATEST in one step, so that no thread can store a smaller one afterwards.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
-#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before it, nobody can ask for a
-#: write.
+#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before that call
+#: no number of a write is in use.
 WATCHED: list[bool] = []
 
 # The most ranges of one write that are recorded separately, and the most rows or elements that are searched for ranges.
@@ -187,7 +187,7 @@ def _references(holder: _Holder) -> int:
     return getrefcount(data)
 
 
-#: The reference count of a raw array, in a function with one variable for it, if only its holder refers to it.
+#: The reference count that a function with one variable for a raw array sees if only one other object refers to it.
 UNSHARED = _references(_holder)
 
 

@@ -135,7 +135,7 @@ class Initializer(Checked):
         """Name and settings as JSON, for ``create``."""
         if any(isinstance(value, (NDArray, np.ndarray)) for value in self._kwargs.values()):
             self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
-                            for name, value in self._kwargs.items()}  # lists, as programs read them later
+                            for name, value in self._kwargs.items()}  # programs read these settings as lists
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:

@@ -265,7 +265,7 @@ def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str 
     if indices.dtype.name not in INDICES:
         return f"indices of dtype {indices.dtype}: {', '.join(INDICES)} are compiled"
     if mode == "raise":
-        return "mode 'raise' looks at all indices first"
+        return "mode 'raise' has to check all indices first"
     if not indices.flags.c_contiguous or not indices.size:
         return "the indices are not contiguous"
     return declines(values)
