@@ -151,7 +151,7 @@ def _exact(number: object) -> bool:
     return not isinstance(number, (int, np.integer)) or abs(int(number)) <= 2 ** 53
 
 
-def _number(number: ArrayLike, dtype: np.dtype) -> float:
+def _number(number: Any, dtype: np.dtype) -> float:
     value = dtype.type(number) if type(number) is int else np.asarray(number).astype(dtype)[()]
     return float(value) if is_floating(dtype) else int(value)
 
