@@ -320,7 +320,7 @@ class Normal(Initializer):
 
 
 class Orthogonal(Initializer):
-    """``scale`` times an orthogonal matrix, of the first axis against all others.
+    """``scale`` times an orthogonal matrix: its rows are the first axis of the weight, its columns all other axes.
 
     A. Saxe, J. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep linear
     neural networks, 2013.

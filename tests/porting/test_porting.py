@@ -307,7 +307,7 @@ def test_arrays_of_several_elements_are_not_converted(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("program, printed", PROGRAMS)
-def test_runs_as_in_python_2(program: str, printed: str) -> None:
+def test_compiled_programs_print_the_same_as_in_python_2(program: str, printed: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     with redirect_stdout(io.StringIO()) as out:
         exec(compiled(program.encode(), "program.py"), {"__name__": "program"})
