@@ -40,8 +40,9 @@ def attach(op: Op, expression: Callable[[Attrs], Expression], ufuncs: Ufuncs) ->
     _attach("elementwise", op, expression, ufuncs)
 
 
-def attach_loop(op: Op, loop: Callable[[Call], Loop], ufuncs: Ufuncs) -> None:
-    """``attach`` for an operator that is described by a loop, a function of a call."""
+def attach_loop(op: Op, loop: Callable[[Call], Loop | str], ufuncs: Ufuncs) -> None:
+    """``attach`` for an operator whose calls are loops: ``loop(call)`` returns the loop, or the reason why a call is
+    none."""
     _attach("loops", op, loop, ufuncs)
 
 

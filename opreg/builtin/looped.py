@@ -21,7 +21,7 @@ from ..elementwise.loops import Loop, Sets, gradient_of, lower
 from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
 
-__all__ = ["by_loop", "looped"]
+__all__ = ["attach_loops", "by_loop", "looped", "results_of"]
 
 F = TypeVar("F", bound=Callable[..., Sets])
 
@@ -43,36 +43,62 @@ def looped(op: Op) -> Callable[[F], F]:
 
         @op.kernel()  # no body: it is the loop
         def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
-            loop = loop_of(attrs, arrays)
-            outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-            dtypes = [_stated_dtype(attrs)] if outs is None else [output.dtype for output in outs]
-            dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
-            results = run_loop(loop, xp, arrays, outs, dtype)
-            return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
+            return results_of(loop_of(attrs, arrays), xp, arrays, out, attrs)
 
         @op.prepare
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any]:
             return specialised_loop(loop_of(attrs, arrays), arrays, _stated_dtype(attrs))
 
-        def of_call(call: Call) -> Loop:
-            described: Sets = rule(call.attrs)
-            return described.on([array.shape for array in call.ins])
-
-        def accepts(call: Call) -> str | None:
-            described: Sets = rule(call.attrs)
-            read = () if described.reduces else call.ins[:len(described.rows.inputs)]
-            if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
-                return None
-            return "an array is not contiguous"
-
-        @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
-        def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-            return bound_loop(loop_of(call.attrs, call.ins), call.xp, call.ins, call.outs)
-
-        kernels_of_backends.attach_loop(op, of_call, loop_ufuncs)
+        attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]))
         return function
 
     return declare
+
+
+def results_of(loop: Loop, xp: ArrayModule, arrays: Sequence[Array], out: Any, attrs: Attrs) -> Any:
+    """The results of a loop as a kernel returns them, in new arrays or in ``out``."""
+    outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
+    dtypes = [_stated_dtype(attrs)] if outs is None else [output.dtype for output in outs]
+    dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
+    results = run_loop(loop, xp, arrays, outs, dtype)
+    return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
+
+
+def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
+    """Attach the kernels of ufuncs and of back ends to an operator whose calls are loops, or some of them.
+
+    ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import declare
+    >>> from opreg.elementwise.expression import floor
+    >>> from opreg.elementwise.loops import sets
+    >>> @declare(name="_example_rounded")
+    ... def rounded(data, *, digits: int = 0): "The data, rounded down to digits."
+    >>> _ = rounded.kernel()(lambda xp, data, *, digits: xp.floor(data * 10 ** digits) / 10 ** digits)
+    >>> attach_loops(rounded, lambda call: "it rounds to digits" if call.attrs["digits"] else sets(
+    ...     floor, -1).on([call.ins[0].shape]))
+    >>> [kernel.name for kernel in rounded.kernels][:2]
+    ['reference', 'ufuncs']
+    """
+
+    def accepts(call: Call) -> str | None:
+        loop = loop_of(call)
+        if isinstance(loop, str):
+            return loop
+        read = call.ins[:len(loop.rows.inputs)] if RowLayout.ELEMENT in loop.rows.results else ()
+        if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
+            return None
+        return "an array is not contiguous"
+
+    @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
+    def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
+        loop = loop_of(call)
+        assert isinstance(loop, Loop)
+        return bound_loop(loop, call.xp, call.ins, call.outs)
+
+    kernels_of_backends.attach_loop(op, loop_of, loop_ufuncs)
 
 
 def _stated_dtype(attrs: Attrs) -> Any:

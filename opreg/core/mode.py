@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
+from .setting_reads import reads_setting
 
 __all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "is_np_array",
            "is_np_shape", "quiet"]
@@ -188,12 +189,25 @@ MODE = _Thread()
 
 
 def is_np_shape() -> bool:
-    """Whether a 0 in the shape of a symbol is an empty dimension."""
+    """Whether a 0 in the shape of a symbol is an empty dimension.
+
+    Examples
+    --------
+    >>> is_np_shape()
+    False
+    """
     return MODE.np_shape
 
 
+@reads_setting
 def is_np_array() -> bool:
-    """Whether blocks make arrays of ``opreg.np``."""
+    """Whether blocks make arrays of ``opreg.np``.
+
+    Examples
+    --------
+    >>> is_np_array()
+    False
+    """
     return MODE.np_array
 
 

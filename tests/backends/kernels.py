@@ -105,7 +105,6 @@ FEW = {
     "backends.numba.updates": {"_STRETCH": 4},
     "backends.onednn.operators.products": {"_LEAST": 0},
     "builtin.layers.correlation": {"BLOCK": {"numpy": 256}, "NEAR": 64, "COLUMNS": 2, "LEAST_OUTS": 1},
-    "builtin.layers.losses": {"_FEW": 0, "_SHORT": 2},
     "builtin.layers.pooling": {"BLOCK": {"numpy": 64}, "_EACH": 1},
     "builtin.layers.rnn_layer": {"_SMALL": 1, "_NARROW": 1, "_KEPT": 0},
     "builtin.lookup.indexing": {"_PREPARED": 0},

@@ -609,8 +609,8 @@ def test_compiled_softmax_of_nan_and_infinity_equals_numpys(name: str, shape: tu
     np.testing.assert_allclose(found[1], found[0], rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5}, {"normalization": "batch"}, {"preserve_shape": True}],
-                         ids=str)
+@pytest.mark.parametrize("attrs", [{}, {"grad_scale": 0.5, "use_ignore": True}, {"normalization": "batch"},
+                                   {"preserve_shape": True, "smooth_alpha": 0.2}], ids=str)
 @pytest.mark.parametrize("labels", [[0, 1, 2], [-1, 3, 1], [1.9, -0.9, 2.5], [np.nan, np.inf, -np.inf], [2, 2, 1e30]],
                          ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -634,8 +634,8 @@ def test_compiled_softmax_output_handles_invalid_classes_as_numpy(attrs: dict[st
 
 @pytest.mark.parametrize("attrs,shape,labels,reason", [
     ({"multi_output": True}, (3, 4, 5), (3, 5), "its axis is not the last"),
-    ({"use_ignore": True}, (3, 4), (3,), "not all labels count alike"),
-    ({}, (3, 4), (3, 4), "the labels are probabilities, or not contiguous"),
+    ({"normalization": "valid"}, (3, 4), (3,), "the divisor is a sum over the labels"),
+    ({}, (3, 2, 20), (3, 2), "the labels are more than the rows, or not contiguous"),
     ({}, (30, 10), (30,), "30 rows of 10 elements are too few"),
 ], ids=str)
 def test_softmax_output_is_declined_with_a_reason(attrs: dict[str, Any], shape: tuple[int, ...],

@@ -186,7 +186,9 @@ def program(rows: RowExpression) -> tuple[str, list[float]] | str:
     return row_program.text(), [float(text) for text in row_program.constants]
 
 
-def _task(loop: Loop, call: Call) -> Task | str:
+def _task(loop: Loop | str, call: Call) -> Task | str:
+    if isinstance(loop, str):
+        return loop
     if len(loop.view) != 2 or loop.axes != (1,):
         return "its axis is not the last"
     if mode() == "auto" and RowLayout.ELEMENT not in loop.rows.results:
@@ -203,7 +205,8 @@ def _task(loop: Loop, call: Call) -> Task | str:
     return Task(text, call.ins[:len(loop.rows.inputs)], outs, constants, *loop.view)
 
 
-def attach(op: Op, loop_of: Callable[[Call], Loop], ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
-    """Give an operator that is described by a loop the kernel ``numba``; until the function is compiled, the steps of
-    ``ufuncs`` run."""
+def attach(op: Op, loop_of: Callable[[Call], Loop | str], ufuncs: Callable[[Call], list[Callable[[], object]]]
+           ) -> None:
+    """Give an operator whose calls are loops, or some of them, the kernel ``numba``; until the function is compiled,
+    the steps of ``ufuncs`` run."""
     attach_rows(op, lambda call: _task(loop_of(call), call), ufuncs)

@@ -6,54 +6,39 @@ named after, whatever the output gradient is.
 
 from __future__ import annotations
 
-import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
-
 from ...core.array_module import number_on
-from ...core.launch import Call, Rank
+from ...core.launch import Call
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, is_known, is_single_or_double, show, size
+from ...core.rules import Attrs
+from ...core.spec import ANY, Shape, is_known, show, size
 from ...custom.composed import composed
-from ...elementwise.expression import equal, exp, maximum, sign, trunc
-from ...elementwise.loops import Sets, sets
+from ...elementwise.expression import equal, exp, maximum, not_equal, sign, trunc
+from ...elementwise.loops import Loop, Sets, sets
 from ...elementwise.rows import RowLayout, column, row_size
 from ...errors import ShapeError
-from ...typing import Array, ArrayModule
+from ...typing import Array
 from ..forms import formed
-from ..looped import looped
+from ..looped import attach_loops, looped, results_of
 from ..outputs import (
     gradient_by,
     in_dtype_of,
     like_inputs,
     one_of,
-    out_like,
-    wide,
     widened,
-    write_out,
 )
-from ..shapes.shape import unchanged
+from ..shapes.shape import delivered, unchanged
 from .softmax import softmax_of
 
-__all__ = ["plain_classes", "plain_scale", "softmax_view"]
+__all__: list[str] = []
 
 Normalization = Literal["batch", "null", "valid"]
 
-# Up to this number of classes and elements a step is specialised in advance, since dispatch dominates small steps.
-_SHORT, _FEW = 32, 1 << 14
-
-
 #: Dtypes of data and output, one floating dtype; a label may have another one, and has the same by default.
 WITH_LABEL = "T:floating,L=T->T"
-
-
-def _columns(xp: ArrayModule, classes: Array, total: int) -> tuple[Array, Array]:
-    """Class indices clipped to the valid range, and a mask of the valid ones."""
-    index = classes.astype("int64")
-    inside = (index >= 0) & (index < total)
-    return xp.where(inside, index, 0), inside
 
 
 def _batch_from(data: Shape, label: Shape | None) -> Shape:
@@ -137,21 +122,6 @@ def softmax_output_loop(*, multi_output, preserve_shape):
     return sets(softmax_of, -1) if preserve_shape else sets(softmax_of, 0, exclude=True)
 
 
-def _few_classes(call: Call) -> str | None:
-    """The reason why rows of scores are not computed with their classes first, by functions that are bound before."""
-    data, out = call.ins[0], call.outs[0]
-    if call.xp is not np:
-        return "the arrays are not the host's"
-    if not is_single_or_double(data.dtype) or out.dtype != data.dtype:
-        return "for float32 and float64"
-    view = softmax_view(data.shape, call.attrs["multi_output"], call.attrs["preserve_shape"])
-    if len(view) != 2 or not 0 < view[1] <= _SHORT or not 0 < size(view) <= _FEW:
-        return f"for rows of up to {_SHORT} classes, {_FEW} numbers in all"
-    if not (data.flags.c_contiguous and out.flags.c_contiguous):
-        return "an array is not contiguous"
-    return None
-
-
 @declare(name="_backward_SoftmaxOutput", types=WITH_LABEL, inplace=(0,), cheap=True)
 def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_label: float = -1.0,
                             multi_output: bool = False, use_ignore: bool = False, preserve_shape: bool = False,
@@ -164,77 +134,75 @@ backward_softmax_output.infer(like_inputs(0))
 gradient_by(softmax_output, backward_softmax_output)  # the gradient of the loss, not of the output
 
 
-@backward_softmax_output.kernel()  # no body: labels are looked up in place, row by row
-def backward_softmax_output_xp(xp, output, label, *, grad_scale, ignore_label, multi_output, use_ignore,
-                               preserve_shape, normalization, out_grad, smooth_alpha, out=None):
-    if not output.size:
-        return xp.zeros_like(output) if out is None else out
-    p = wide(output).reshape(softmax_view(output.shape, multi_output, preserve_shape))
-    target = None if out_grad else out_like(out, p)  # p is read again below
+def _to_class(y: Any, label: Any, *, spread: float, peak: float, ignored: float | None, by_output: bool,
+              scale: float) -> Any:
+    """The gradient for the index of a class: its probability is ``spread + peak``, that of the others ``spread``. An
+    index is rounded towards zero; a value outside the classes stands for no class."""
+    index = trunc(label)
+    chosen = equal(column(), index)
+    slope = y - chosen if not spread else (y - spread) - chosen * peak
+    return _scaled(slope if ignored is None else slope * not_equal(index, ignored), y, by_output, scale)
+
+
+def _to_probabilities(y: Any, label: Any, *, by_output: bool, scale: float) -> Any:
+    return _scaled(y - label, y, by_output, scale)
+
+
+def _scaled(slope: Any, y: Any, by_output: bool, scale: float) -> Any:
+    slope = slope * y if by_output else slope
+    return slope if scale == 1.0 else slope * scale
+
+
+def _gradient_loop(attrs: Attrs, output: Array, label: Array) -> Loop:
+    """The gradient as a loop over classes, without the divisor for ``normalization="valid"``, which is a sum over the
+    labels."""
+    multi_output, scale, words = attrs["multi_output"], attrs["grad_scale"], dict(by_output=attrs["out_grad"])
+    view = softmax_view(output.shape, multi_output, attrs["preserve_shape"])
     if label.shape == output.shape:
-        dx = xp.subtract(p, label.reshape(p.shape), out=target)
-        scale: Any = grad_scale
+        described = sets(_to_probabilities, 1, (RowLayout.ELEMENT,) * 2, scale=scale, **words)
     else:
-        rows, total = p.shape[0], p.shape[1]
-        places = p.shape[2:] if multi_output else ()
-        numbers = label.reshape(-1).astype("int64")  # rounded towards zero
-        numbers, count = numbers[:rows * size(places)].reshape(rows, *places), numbers.size
-        index, inside = _columns(xp, numbers, total)
-        spread = 0.0 if multi_output else smooth_alpha / max(total - 1, 1)
-        at = (xp.arange(rows).reshape(rows, *[1] * len(places)), index, *(xp.arange(n) for n in places))
-        dx = xp.subtract(p, spread, out=target)
-        dx[at] -= inside.astype(dx.dtype) * (1.0 - smooth_alpha - spread if spread else 1.0)
-        if use_ignore:
-            dx *= xp.expand_dims(numbers != int(ignore_label), 1)
-        scale = grad_scale / _divisor(xp, label, normalization, ignore_label, multi_output, rows, count)
-    if out_grad:
-        dx *= p
-    if not (isinstance(scale, float) and scale == 1.0):
-        dx *= number_on(xp, scale, dx.dtype)
-    return write_out(out, target, dx, output.shape)
+        alpha = 0.0 if multi_output else attrs["smooth_alpha"]
+        spread = alpha / max(view[1] - 1, 1)
+        if attrs["normalization"] != "valid":
+            scale /= _divisor(label.size, attrs["normalization"], multi_output, view[0])
+        ignored = float(int(attrs["ignore_label"])) if attrs["use_ignore"] else None
+        described = sets(_to_class, 1, (RowLayout.ELEMENT, RowLayout.ROW), spread=spread, peak=1.0 - alpha - spread,
+                         ignored=ignored, scale=scale, **words)
+    return described.on([view])._replace(results=(output.shape,))
 
 
-def plain_classes(call: Call) -> str | None:
-    """The reason why the gradient of ``SoftmaxOutput`` is more than a factor times the difference to one class a
-    row."""
+def _labels(loop: Loop, label: Array) -> Array:
+    """The labels that a loop reads: as many as there are sets."""
+    count = math.prod(loop.place(loop.rows.inputs[1]))
+    return label if label.size == count else label.reshape(-1)[:count]
+
+
+@backward_softmax_output.kernel()  # no body: it is a loop, and one of its divisors is a sum over the labels
+def backward_softmax_output_xp(xp, output, label, *, out=None, **attrs):
+    loop = _gradient_loop(attrs, output, label)
+    ins = [output, _labels(loop, label)]
+    if attrs["normalization"] != "valid" or label.shape == output.shape:
+        return results_of(loop, xp, ins, out, attrs)
+    dx = results_of(loop, xp, ins, None, attrs)
+    dx /= xp.maximum(xp.sum(label.astype("int64") != int(attrs["ignore_label"])), 1).astype(dx.dtype)
+    return delivered(dx, out)
+
+
+def _loop_of(call: Call) -> Loop | str:
     output, label = call.ins
-    attrs = call.attrs
-    if attrs["use_ignore"] or attrs["out_grad"] or attrs["smooth_alpha"] or attrs["normalization"] == "valid":
-        return "not all labels count alike"
-    if label.shape == output.shape or not label.flags.c_contiguous:
-        return "the labels are probabilities, or not contiguous"
-    return None
+    if call.attrs["normalization"] == "valid" and label.shape != output.shape:
+        return "the divisor is a sum over the labels"
+    loop = _gradient_loop(call.attrs, output, label)
+    if _labels(loop, label) is not label or not label.flags.c_contiguous:
+        return "the labels are more than the rows, or not contiguous"
+    return loop
 
 
-def plain_scale(call: Call) -> tuple[Shape, float]:
-    """The shape (rows, classes), or (rows, classes, places), and the factor of the gradient, for a call that
-    ``plain_classes`` accepts."""
-    attrs, (output, label) = call.attrs, call.ins
-    view = softmax_view(output.shape, attrs["multi_output"], attrs["preserve_shape"])
-    return view, attrs["grad_scale"] / _divisor(np, label, attrs["normalization"], attrs["ignore_label"],
-                                                attrs["multi_output"], view[0], label.size)
+attach_loops(backward_softmax_output, _loop_of)
 
 
-@backward_softmax_output.kernel("specialised", bound=True, rank=Rank.OPERATOR,
-                                accepts=lambda call: _few_classes(call) or plain_classes(call))
-def backward_softmax_output_specialised(call: Call) -> list[Callable]:
-    output, label = call.ins
-    view, scale = plain_scale(call)
-    p, dx = (array.reshape(view) for array in (output, call.outs[0]))
-    rows = view[0]
-    classes = np.arange(view[1])
-    numbers = call.scratch(0, (rows, 1), classes.dtype)
-    chosen = call.scratch(1, view, "bool")
-    steps: list[Callable] = [
-        functools.partial(np.copyto, numbers, label.reshape(-1, 1)[:rows], casting="unsafe"),  # rounded towards zero
-        functools.partial(np.equal, numbers, classes, chosen), functools.partial(np.subtract, p, chosen, dx)]
-    return steps if scale == 1.0 else [*steps, functools.partial(np.multiply, dx, dx.dtype.type(scale), dx)]
-
-
-def _divisor(xp: ArrayModule, label: Array, normalization: str, ignore_label: float, multi_output: bool, rows: int,
-             count: int) -> Array | int:
-    if normalization == "valid":
-        return xp.maximum(xp.sum(label.astype("int64") != int(ignore_label)), 1)
+def _divisor(count: int, normalization: str, multi_output: bool, rows: int) -> int:
+    """The divisor of the gradient for so many labels, unless it is a sum over them."""
     places = max(count // max(rows, 1), 1) if multi_output else 1
     return (max(count // places, 1) if normalization == "batch" else 1) * places
 

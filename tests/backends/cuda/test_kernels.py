@@ -14,7 +14,7 @@ import opreg as mx
 from opreg.backends.cuda import cublaslt, elementwise, folds, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
 from opreg.backends.cuda.operators import rows as row_operators
-from opreg.builtin.layers import layer_norm, softmax
+from opreg.builtin.layers import layer_norm, losses, softmax
 from opreg.core.array_module import backend
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
@@ -196,8 +196,9 @@ ROW_CASES = {
                                 lambda g, y: [(g - (g * y).sum(-1, keepdims=True)) * y], {"scale": 1.0}),
     "layer_norm": RowCase(layer_norm._layer_norm, (ELEMENT, COLUMN, COLUMN), (ELEMENT, ROW, ROW),
                           lambda x, g, b: [_norm(x)[0] * g + b, *_norm(x)[1:]], {"eps": 1e-5}),
-    "classes": RowCase(row_operators._backward_softmax_output, (ELEMENT, ROW), (ELEMENT,), lambda y, label: [
-        (y - (np.arange(y.shape[1]) == np.trunc(label)[:, None])) * 2.0], {"scale": 2.0}),
+    "classes": RowCase(losses._to_class, (ELEMENT, ROW), (ELEMENT,), lambda y, label: [
+        (y - (np.arange(y.shape[1]) == np.trunc(label)[:, None])) * 2.0],
+        {"spread": 0.0, "peak": 1.0, "ignored": None, "by_output": False, "scale": 2.0}),
 }
 
 

@@ -1,4 +1,4 @@
-"""The gradients of SoftmaxOutput and LayerNorm along any axis, as kernels of rows and columns."""
+"""The gradients of LayerNorm along any axis and of softmax_cross_entropy, as kernels of rows and columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from opreg.builtin.layers.softmax import softmax_of
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
 from opreg.core.op import Op
-from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import equal, log, maximum, trunc
 from opreg.elementwise.loops import folded
@@ -22,7 +21,7 @@ from .. import elementwise, updates
 from ..compiler import attach, can_compile, keep_details
 from ..folds import bound_fold, groups_of
 from ..instructions import declines
-from ..rows import bound_rows, bound_rows_with_sums, counted_in
+from ..rows import bound_rows, bound_rows_with_sums
 from ..sets import bound_sets
 
 __all__: list[str] = []
@@ -50,40 +49,6 @@ def _attach(op: Op, rows_of: Callable[[Call], Rows | str], steps: Callable[[Call
 
     attach(op, accepts, steps)
 
-
-# ----------------------------------------------------------------------------------------- SoftmaxOutput
-
-
-def _backward_softmax_output(y: Any, label: Any, *, scale: float) -> Any:
-    """The gradient. Labels are class indices, rounded towards zero; a value outside the classes stands for no class."""
-    return (y - equal(column(), trunc(label))) * scale
-
-
-def _chosen(y: Any, label: Any, classes: Any, *, scale: float) -> Any:
-    return (y - equal(classes, trunc(label))) * scale
-
-
-def _softmax_output_gradient(call: Call) -> Rows | str:
-    declined = losses.plain_classes(call)
-    if declined:
-        return declined
-    view, scale = losses.plain_scale(call)
-    return trace_rows(_backward_softmax_output, (_ELEMENT, _ROW), scale=scale), view
-
-
-def _softmax_output_gradient_steps(call: Call) -> list[Callable]:
-    view, scale = losses.plain_scale(call)
-    if len(view) == 2:
-        return _steps(call)
-    (y, label), (rows, count, *places) = call.ins, view
-    wide = y.dtype.itemsize == 8 or counted_in(count) == "double"
-    classes = call.xp.arange(count, dtype=np.float64 if wide else np.float32)
-    return [elementwise.bound_to(traced(_chosen, 3, scale=scale), [
-        y.reshape(view), label.reshape(rows, 1, *places), classes.reshape(1, count, *(1,) * len(places))],
-        [call.outs[0].reshape(view)], call.xp)]
-
-
-_attach(REGISTERED["_backward_SoftmaxOutput"], _softmax_output_gradient, _softmax_output_gradient_steps)
 
 # --------------------------------------------------------------------------------- softmax_cross_entropy
 # Their bodies look a label up in the softmax, which is written and read once more; here a kernel reads each row once.

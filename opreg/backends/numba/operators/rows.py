@@ -1,4 +1,4 @@
-"""The gradients of SoftmaxOutput and LayerNorm along the last axis, compiled with numba."""
+"""The gradient of LayerNorm along the last axis, compiled with numba."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import math
 
 import numpy as np
 
-from opreg.builtin.layers import layer_norm, losses
+from opreg.builtin.layers import layer_norm
 from opreg.builtin.optimizers import updating
 from opreg.core.launch import Call
-from opreg.core.registry import REGISTERED
 from opreg.core.spec import Shape
 from opreg.elementwise.loops import folded
 
@@ -32,36 +31,6 @@ def _along(program: str, call: Call, axis: int, *constants: float) -> Task | str
     rows = _rows(call.ins[0].shape, axis)
     return Task(program, call.ins, call.outs, constants, *rows) if rows else "its axis is not the last"
 
-
-# ----------------------------------------------------------------------------------------- SoftmaxOutput
-
-# The inputs are the output and the class indices; these are rounded towards zero, and an index outside the classes
-# stands for no class.
-_BACKWARD_SOFTMAX_OUTPUT = """
-for row in range(first, last):
-    o = row * n
-    number = in1[row]
-    inside = number > -1.0 and number < n
-    at = o + int(number) if inside else o
-    chosen = (in0[at] - 1) * c0
-    for i in range(n):
-        out0[o + i] = in0[o + i] * c0
-    if inside:
-        out0[at] = chosen
-"""
-
-
-def _backward_softmax_output(call: Call) -> Task | str:
-    declined = losses.plain_classes(call)
-    if declined:
-        return declined
-    (rows, n, *places), scale = losses.plain_scale(call)
-    if places:
-        return "its axis is not the last"
-    return Task(_BACKWARD_SOFTMAX_OUTPUT, call.ins, call.outs, [scale], rows, n)
-
-
-attach_rows(REGISTERED["_backward_SoftmaxOutput"], _backward_softmax_output)
 
 # --------------------------------------------------------------------------------------------- LayerNorm
 
