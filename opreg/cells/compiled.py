@@ -93,7 +93,7 @@ class Compiled:
         needs = tuple([array._entry is not None for array in (*leaves, *self._weights)])
         if True not in needs:
             return self.run(leaves)
-        if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run it again
+        if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run the function again
             return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
         return self.run_recorded(function, leaves, needs)
 
@@ -134,7 +134,7 @@ class Compiled:
         except IndexError:
             plan = self._another(idle, self._first_half)
         else:
-            if not plan.memory.take():  # another caller runs in it
+            if not plan.memory.take():  # another call uses this memory
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()

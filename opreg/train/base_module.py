@@ -234,7 +234,7 @@ class BaseModule(Checked):
             raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 
     def _stays_bound(self, force_rebind: bool) -> bool:
-        """Whether it is bound already and must not be bound again; logs a warning then."""
+        """Whether the module is bound and ``force_rebind`` is false; logs a warning in this case."""
         stays = self.binded and not force_rebind
         if stays:
             self.logger.warning("the module is bound already; force_rebind=True binds it again")

@@ -3,8 +3,8 @@ and keys.
 
 The reference kernel multiplies, takes the softmax and multiplies again. The other kernel does this for blocks of
 queries and keys, so the array of all scores never exists: only the logarithm of each row's sum is stored, from which
-the gradient recomputes the weights of a block. Dropout draws one key; the fate of a weight is a function of the key and
-the weight's position, in forward and backward alike.
+the gradient recomputes the weights of a block. Dropout draws one random key. The key and the position of a weight
+decide whether the weight is dropped, so forward and backward drop the same weights.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from ..samples import folded, size_of
 
 __all__ = ["PARTS", "dropout_key", "fills", "in_blocks", "run", "run_back", "scale_of", "decline_few_scores"]
 
-# Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
+# The number of queries and of keys in a block on the host. BLAS packs the keys and the values of a block once for all
+# of its queries.
 _QUERIES, _KEYS = 512, 512
 # A head has its own blocks if its scores fill at least a fourth of a block, so that they stay in the cache.
 _WORTH = 4
 #: Parts of the gradient that threads may share, where there are as many blocks of keys.
 PARTS = 8
-# Scores of a block on another device, of all heads together.
+# The number of scores in a block on a device, of all heads together.
 _SCORES = 1 << 24
 
 
@@ -54,7 +55,9 @@ class Scores(NamedTuple):
     draw : array or None
         Random key of the dropout; see ``_multiples``.
     scale, p : float
+        Factor of the products, and probability of dropout.
     causal : bool
+        Whether query ``i`` attends only to keys up to ``i``.
     fill : array or None
         Scores of masked keys, see ``fills``, of shape (batch, key heads, query heads for each key head, queries, 1).
     """
@@ -74,7 +77,7 @@ class Scores(NamedTuple):
     def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
            scale: float | None, p: float, causal: bool, fill: float) -> Scores:
         """Scores of an operator's inputs."""
-        query = _by_head(wide(query), key.shape[1])
+        query = _heads_by_key(wide(query), key.shape[1])
         filled = None
         if mask is not None:
             shape = (*query.shape[:4], key.shape[2])
@@ -94,17 +97,17 @@ class Scores(NamedTuple):
         many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
         query = query.reshape(*query.shape[:-3], many * query.shape[-2], query.shape[-1])
         scores = _product(xp, query, xp.swapaxes(keys, -1, -2))
-        seen = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
+        by_head = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
         if self.mask is not None:
             mask = self.mask[at][..., rows, columns]
             if mask.dtype.kind == "b":
-                seen[...] = xp.where(mask, seen, -math.inf if self.fill is None else self.fill[at][..., rows, :])
+                by_head[...] = xp.where(mask, by_head, -math.inf if self.fill is None else self.fill[at][..., rows, :])
             else:
-                seen += mask
+                by_head += mask
         last = columns.start + scores.shape[-1] - 1
         if self.causal and last > rows.start:
             later = xp.arange(rows.start, stop)[:, None] < xp.arange(columns.start, last + 1)
-            seen[...] = xp.where(later, -math.inf, seen)
+            by_head[...] = xp.where(later, -math.inf, by_head)
         return query, scores
 
     def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
@@ -129,7 +132,7 @@ class Scores(NamedTuple):
             rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
         return places, stretches(queries, rows), stretches(keys, columns)
 
-    def seen(self, rows: slice, columns: slice) -> bool:
+    def attends(self, rows: slice, columns: slice) -> bool:
         """Whether a query of a block attends to any of its keys."""
         return not self.causal or columns.start < rows.stop
 
@@ -153,8 +156,8 @@ def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape)
     return xp.broadcast_to(xp.where(first <= last, fill, 0.0), shape[:3])
 
 
-def _by_head(x: Array, heads: int) -> Array:
-    """(batch, heads, ...) with the heads of queries behind those of keys that they look at."""
+def _heads_by_key(x: Array, heads: int) -> Array:
+    """An array (batch, query heads, ...) as (batch, key heads, query heads for each key head, ...)."""
     return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:])
 
 
@@ -166,7 +169,8 @@ def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
 
 
 def _hashed(x: Array) -> Array:
-    """32-bit values of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
+    """Hashes of 32-bit values, in which each bit depends on all bits of a value: the last step of A. Appleby's
+    MurmurHash3."""
     x = x ^ (x >> 16)
     x = x * 0x85EBCA6B
     x ^= x >> 13
@@ -178,7 +182,8 @@ def _hashed(x: Array) -> Array:
 def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Array) -> Array:
     """Factors of dropout for weights: zero with probability ``p``, else ``1 / (1 - p)``.
 
-    ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
+    ``draw`` has two random numbers, then 1 if weights are dropped and 0 if not. ``rows`` and ``columns`` are the
+    positions of the weights.
     """
     key = draw.astype(xp.uint32)
     row = _hashed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
@@ -334,7 +339,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
         delta = delta - g_sums
     operands = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
     words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill}
-    if use_mask and needs[3] and not _truths(ins[3]):
+    if use_mask and needs[3] and not _is_boolean(ins[3]):
         return ops._attention_gradients(*operands, **words)
     return (*ops._backward_scaled_dot_product_attention(*operands, **words), *[None] * use_mask)
 
@@ -345,13 +350,13 @@ def _cast_like(x: Any, like: Any) -> Any:
     return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
 
 
-def _truths(mask: Any) -> bool:
+def _is_boolean(mask: Any) -> bool:
     """Whether a mask is boolean, rather than a term to add to the scores."""
     return as_dtype(mask.dtype).kind == "b"
 
 
-def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
-    """Inputs, of which one is a mask, with all samples in one batch."""
+def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
+    """The inputs of a vmapped call with all samples in one batch; ``mask`` is the index of the mask."""
     size = size_of(ins, batched)
     merged = []
     for i, (value, has_samples) in enumerate(zip(ins, batched)):
@@ -373,7 +378,7 @@ def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any
 def attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented  # each sample draws, as its gradient expects
-    return BatchedCall(_samples(ins, batched, 3), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 3), {"p": p, **attrs})
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -401,10 +406,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     g, query, key, value = [_cast_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
-    scores = ops._npi_matmul(query * scale, _turned(all_keys))
+    scores = ops._npi_matmul(query * scale, _transposed(all_keys))
     if not use_mask:  # without a mask, the optional input is the random draw
         mask, draw = None, mask
-    if mask is not None and _truths(mask):
+    if mask is not None and _is_boolean(mask):
         if fill == -math.inf:
             scores = ops._npi_where_rscalar(mask, scores, scalar=fill)
         else:  # see ``fills``
@@ -416,15 +421,16 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     if causal:
         scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
     weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
-    used_weights, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
+    used_weights, d_weights = weights, ops._npi_matmul(g, _transposed(all_values))
     if p:
         multiples = ops._attention_dropout(scores, draw, p=p)
         used_weights, d_weights = weights * multiples, d_weights * multiples
     d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
-    if mask is not None and _truths(mask) and fill != -math.inf:
+    if mask is not None and _is_boolean(mask) and fill != -math.inf:
         d_scores = ops._npi_where_rscalar(mask, d_scores, scalar=0.0)
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
-    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(used_weights), g)
+    d_key = ops._npi_matmul(_transposed(d_scores), query * scale)
+    d_value = ops._npi_matmul(_transposed(used_weights), g)
     if many > 1:
         # Reshape would take a length of zero for one that it keeps.
         d_key, d_value = [ops.sum(ops._np_reshape(x, newshape=(x.shape[0], x.shape[1] // many, many, *x.shape[2:])),
@@ -432,10 +438,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     results = [_cast_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
         return tuple(results)
-    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
+    return (*results, ops.zeros_like(mask) if _is_boolean(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Any) -> Any:
     return ops.swapaxes(x, dim1=2, dim2=3)
 
 
@@ -471,7 +477,7 @@ backward_attention.types(_gradient_types)
 attention_gradients.types(_gradient_types)
 
 
-def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
+def _scores_of_gradient(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
            scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
     return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
                      fill)
@@ -482,14 +488,15 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     back = _Backward.of(scores, g, rest[:2], results)
     back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([result.astype(x.dtype) for result, x in zip(results, (query, key, value))])
 
 
 class _Backward(NamedTuple):
-    """Arrays that a block of gradients reads beside the scores, and those that it adds to."""
+    """The operands of a gradient that is computed block by block: the scores, the other arrays that it reads, and the
+    gradients to which each block is added."""
 
     scores: Scores
     g: Array
@@ -503,7 +510,7 @@ class _Backward(NamedTuple):
     def of(cls, scores: Scores, g: Array, sums: Sequence[Array], results: Sequence[Array]) -> _Backward:
         """Operands from the arrays of an operator; the results are in the dtype of the computation."""
         (logsum, delta), (query, key, value) = sums, results
-        g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
+        g, logsum, delta, query = [_heads_by_key(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
     def block(self, at: Any, rows: slice, columns: slice) -> None:
@@ -517,7 +524,7 @@ class _Backward(NamedTuple):
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             d_scores *= multiples
-        _turn(xp, weights, d_scores, logsum, delta)
+        _to_score_gradients(xp, weights, d_scores, logsum, delta)
         if scores.mask is not None and scores.fill is not None:
             mask = scores.mask[at][..., rows, columns]
             further = d_scores.reshape(mask.shape)
@@ -534,7 +541,8 @@ class _Backward(NamedTuple):
 
 
 def _products(query: Shape, key: Shape, value: Shape, with_size: int, with_features: int) -> int:
-    """Arithmetic of products over all scores: counts over the size of keys, and over the features of values."""
+    """The arithmetic of products over all scores: ``with_size`` of them sum over the size of keys, ``with_features``
+    over the features of values."""
     return 2 * math.prod(query[:3]) * key[2] * (with_size * query[3] + with_features * value[3])
 
 
@@ -554,7 +562,7 @@ def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, 
 def backward_attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented
-    return BatchedCall(_samples(ins, batched, 6), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 6), {"p": p, **attrs})
 
 
 # ------------------------------------------------------------------------------ blocks of queries and keys
@@ -596,19 +604,19 @@ def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: b
     heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
-    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
+    work = functools.partial(_rows, scores, keys, _heads_by_key(output, heads), _heads_by_key(logsum, heads))
+    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _multiplications(scores))
     for target, result in zip(out, (output, logsum)):
         if target is not result:
             target[...] = result
 
 
-def _work(scores: Scores) -> int:
+def _multiplications(scores: Scores) -> int:
     """Multiplications of a pass."""
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+def _exponentials(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     """Replace the scores of a block by exponentials, and update the largest score and the sum of each row by them.
 
     It returns the factor by which the earlier sums are multiplied.
@@ -634,13 +642,13 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     total: Any = None
     sums: Any = None
     for columns in keys:
-        if not scores.seen(rows, columns):
+        if not scores.attends(rows, columns):
             break
         _, weights = scores.block(at, rows, columns)
         if top is None:
             top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
             total = xp.zeros_like(top)
-        shrunk = _soften(xp, weights, top, total)
+        shrunk = _exponentials(xp, weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
@@ -666,7 +674,7 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
              fill: float) -> tuple[Array, ...]:
     """Compute the gradients in blocks."""
     g, query, key, value, *rest = ins
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)
     # Blocks of keys add to the gradient of queries. With few heads, each block has its own sum, and the sums are added.
     count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
@@ -677,14 +685,14 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
     for cut, of_query in zip(cuts, of_queries):
         back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
         parts += [functools.partial(_all_blocks, back, queries, cut, at) for at in places]
-    share(xp, parts, 3 * _work(scores))
+    share(xp, parts, 3 * _multiplications(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
     return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
-    """Turn the scores of a block into weights, and gradients of the weights into those of the scores."""
+def _to_score_gradients(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+    """Replace the scores of a block by weights, and the gradients of the weights by those of the scores, in place."""
     weights -= logsum
     xp.exp(weights, out=weights)
     d_scores -= delta
@@ -693,5 +701,5 @@ def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta
 
 def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
-        if back.scores.seen(rows, columns):
+        if back.scores.attends(rows, columns):
             back.block(at, rows, columns)

@@ -35,7 +35,8 @@ __all__ = ["KEY", "PASSES", "Kind", "source"]
 _BLOCK, _THREADS = 64, 128
 #: The kernels: of the result, of the gradient of queries, and of those of keys and values.
 PASSES = "attention", "attention_query", "attention_key"
-#: The text of the kernel ``draw_key``, for one thread: the key of the dropout, as ``scaled_attention.drawn`` gives it.
+#: The text of the kernel ``draw_key`` of one thread, which draws the key of the dropout, in the form of
+#: ``scaled_attention.dropout_key``.
 KEY = """extern "C" __global__ void draw_key(unsigned long long* counter, int* draw, int drops) {
     const Words words = drops ? drawn(counter[0], atomicAdd(counter + 1, 1ull)) : Words{};
     draw[0] = words.at[0] >> 1;
