@@ -49,7 +49,8 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any]:
             return specialised_loop(loop_of(attrs, arrays), arrays, _stated_dtype(attrs))
 
-        attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]))
+        attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]),
+                     lambda call: loop_of(call.attrs, call.ins))
         return function
 
     return declare
@@ -64,10 +65,18 @@ def results_of(loop: Loop, xp: ArrayModule, arrays: Sequence[Array], out: Any, a
     return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
 
-def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
+def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], as_it_lies: Callable[[Call], Loop | str] | None = None
+                 ) -> None:
     """Attach the kernels of ufuncs and of back ends to an operator whose calls are loops, or some of them.
 
-    ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel.
+    Parameters
+    ----------
+    op : Op
+        The operator.
+    loop_of : function
+        ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel.
+    as_it_lies : function, optional
+        Returns the loop for ufuncs, if they compute another one, which may read arrays that are not contiguous.
 
     Examples
     --------
@@ -83,8 +92,10 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
     ['reference', 'ufuncs']
     """
 
+    loop_for_ufuncs = as_it_lies or loop_of
+
     def accepts(call: Call) -> str | None:
-        loop = loop_of(call)
+        loop = loop_for_ufuncs(call)
         if isinstance(loop, str):
             return loop
         read = call.ins[:len(loop.rows.inputs)] if RowLayout.ELEMENT in loop.rows.results else ()
@@ -94,7 +105,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
 
     @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-        loop = loop_of(call)
+        loop = loop_for_ufuncs(call)
         assert isinstance(loop, Loop)
         return bound_loop(loop, call.xp, call.ins, call.outs)
 
