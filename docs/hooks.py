@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 SECTIONS = {
     "Learn": ["write_an_operator", "twelve_operators", "train_a_model", "pictures", "command", "interop"],
     "Come from elsewhere": ["from_torch_and_jax", "mxnet", "gluon", "gluon_data", "mindspore", "mindspore_names",
-                            "onnx", "scripts"],
+                            "onnx", "scripts", "tested_programs"],
     "How it works": ["architecture", "homes", "performance", "gpu", "distributed"],
 }
 

@@ -181,8 +181,10 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[T
             step: Callable[..., Any] = _IN_MODE[train_mode]
             if ENTERED:
                 step = functools.partial(_step_on_device, step)
-            if any(node.grad is not None and node.grad._sparse for node in leaves):
-                step = functools.partial(_by_rows, step)
+            for node in leaves:
+                if node.grad is not None and node.grad._sparse:
+                    step = functools.partial(_by_rows, step)
+                    break
             if checked is not None:
                 return walk(order, seeds, leaves, functools.partial(_checked_step, step, checked),
                             functools.partial(_checked_sum, checked))

@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.core.array_module import _REGISTERED, Backend, Device, active, backend
 from opreg.core.mode import MODE, quiet
+from opreg.core.setting_reads import reads_setting
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import Array, ArrayModule
 
@@ -27,10 +28,27 @@ _CONTEXTS: dict[tuple[str, int], Context] = {}
 _TEXT = re.compile(r"(\w+)\((\d+)\)")
 
 
+@reads_setting
+def current_context() -> Context:
+    """The context of new arrays: that of the innermost ``with`` block, or else the default one, ``cpu(0)`` unless it
+    was set.
+
+    Examples
+    --------
+    >>> from opreg import cpu
+    >>> with cpu(1):
+    ...     current_context()
+    cpu(1)
+    """
+    contexts = MODE.__dict__["current"]().contexts
+    return contexts[-1] if contexts else _DEFAULT[0]
+
+
 class _Contexts(type):
     """The metaclass of ``Context``, which gives it ``default_ctx``, a property that programs read and set."""
 
     @property
+    @reads_setting(answer=current_context)
     def default_ctx(cls) -> Context:
         """The context of new arrays in this thread; see ``current_context``."""
         return current_context()
@@ -176,7 +194,13 @@ def cpu(device_id: int = 0) -> Context:
 
 
 def cpu_pinned(device_id: int = 0) -> Context:
-    """Pinned memory of the host, which is the same as ``cpu`` here."""
+    """Pinned memory of the host, which is the same as ``cpu`` here.
+
+    Examples
+    --------
+    >>> cpu_pinned()
+    cpu_pinned(0)
+    """
     return Context("cpu_pinned", device_id)
 
 
@@ -221,13 +245,6 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     xp = gpu(device_id).xp
     with xp.cuda.Device(device_id):
         return tuple(xp.cuda.runtime.memGetInfo())
-
-
-def current_context() -> Context:
-    """The context of new arrays: that of the innermost ``with`` block, or else the default one, ``cpu(0)`` unless it
-    was set."""
-    contexts = MODE.__dict__["current"]().contexts
-    return contexts[-1] if contexts else _DEFAULT[0]
 
 
 def set_default_context(ctx: Context) -> None:

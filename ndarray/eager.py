@@ -308,7 +308,9 @@ Prepared: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
     """The runner of a call with complete attributes, cached if the attributes can be compared."""
     is_train = MODE.__dict__["current"]().training if op.traits.mode or op.traits.states else True
-    kind: list[object] = [op, attrs, is_train, ctx] if ctx.xp is np else [op, attrs, is_train, ctx, tf32()]
+    kind: list[object] = [op, attrs, is_train, ctx]
+    if ctx.backend_name != "cpu":
+        kind.append(tf32())
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)

@@ -37,6 +37,8 @@ _CONSTANT = frozenset((
     "savez", "savez_compressed", "savetxt"))
 #: Functions whose result follows from where arrays are stored, which a copy would change.
 _OF_MEMORY = frozenset(("shares_memory", "may_share_memory"))
+#: Functions that change their first argument, and its name.
+_FILLING = {"copyto": "dst", "fill_diagonal": "a", "place": "arr", "put": "a", "put_along_axis": "arr", "putmask": "a"}
 #: Functions for which NumPy calls a method of the argument, so that they return NDArrays.
 _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
@@ -164,7 +166,23 @@ def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[A
     if watched is not None:
         args, keywords = _map_leaves((args, keywords),
                                      lambda leaf: leaf.detach() if isinstance(leaf, NDArray) else leaf)
-    return function._implementation(*args, **keywords)  # the function without this protocol
+    if ours and function.__name__ in _FILLING:
+        return _fill(function, args, keywords)
+    out = keywords.get("out")
+    if isinstance(out, NDArray):
+        return _store_results(function(*_host(args), **_host({**keywords, "out": None})), (out,))
+    if ours and hasattr(type(self), function.__name__):
+        return function._implementation(*args, **keywords)  # NumPy calls the method, or reads the attribute
+    return function(*_host(args), **_host(keywords))
+
+
+def _fill(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+    """Run a function that changes its first argument, and write the changed copy of an NDArray back."""
+    target, *others = args or [keywords.pop(_FILLING[function.__name__])]
+    changed = _host(target)
+    function(changed, *_host(others), **_host(keywords))
+    if isinstance(target, NDArray):
+        target[...] = changed
 
 
 def _store_results(result: Any, outs: Sequence[Any]) -> Any:

@@ -322,11 +322,26 @@ def LogisticRegressionOutput(data: Input, label: Input, grad_scale: float = 1.0,
     """
 def MAERegressionOutput(data: Input, label: Input, grad_scale: float = 1.0, *, out: Out = None,
                         name: str | None = None) -> NDArray:
-    """The data as outputs."""
+    """The data as outputs.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.MAERegressionOutput(mx.nd.array([[1], [2]]), mx.nd.array([[0], [2]])).asnumpy()
+    array([[1.],
+           [2.]], dtype=float32)
+    """
 def MakeLoss(data: Input, grad_scale: float = 1.0, valid_thresh: float = 0.0,
              normalization: Literal['batch', 'null', 'valid'] = 'null', *, out: Out = None,
              name: str | None = None) -> NDArray:
-    """The data as a loss to minimise."""
+    """The data as a loss to minimise.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.MakeLoss(mx.nd.array([1, 4])).asnumpy()
+    array([1., 4.], dtype=float32)
+    """
 def MultiBoxDetection(cls_prob: Input, loc_pred: Input, anchor: Input, clip: bool = True, threshold: float = 0.01,
                       background_id: int = 0, nms_threshold: float = 0.5, force_suppress: bool = False,
                       variances: Floats = (0.1, 0.1, 0.2, 0.2), nms_topk: int = -1, *, out: Out = None,
@@ -429,7 +444,14 @@ def Reshape(data: Input, shape: Ints = (), reverse: bool = False, target_shape: 
     """
 def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coefficient: float = 1.0,
               use_linear: bool = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The data as outputs."""
+    """The data as outputs.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.SVMOutput(mx.nd.array([[1, 2]]), mx.nd.array([1])).asnumpy()
+    array([[1., 2.]], dtype=float32)
+    """
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
          name: str | None = None) -> NDArray:
     """Send an array to a rank of a group, which runs ``Receive``."""
@@ -582,11 +604,25 @@ def amp_multicast(*data: Input | Sequence[Input], cast_narrow: bool = False, out
                   name: str | None = None) -> list[NDArray]:
     """The inputs cast to the widest of their floating dtypes, or with ``cast_narrow`` to the narrowest."""
 def arccos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The arccosine in radians, from 0 to pi."""
+    """The arccosine in radians, from 0 to pi.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.arccos(mx.nd.array([1, 0])).asnumpy().round(4)
+    array([0.    , 1.5708], dtype=float32)
+    """
 def arccosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the hyperbolic cosine."""
 def arcsin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The arcsine in radians, from -pi/2 to pi/2."""
+    """The arcsine in radians, from -pi/2 to pi/2.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.arcsin(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 1.5708], dtype=float32)
+    """
 def arcsinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The inverse of the hyperbolic sine."""
 def arctan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -645,7 +681,14 @@ def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bo
     (2, 1, 4)
     """
 def batch_take(a: Input, indices: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """One element of each row of ``a``."""
+    """One element of each row of ``a``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.batch_take(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([1, 0])).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
 def broadcast_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs + rhs``.
 
@@ -698,11 +741,27 @@ def broadcast_greater(lhs: Input, rhs: Input, *, out: Out = None, name: str | No
            [1., 1.]], dtype=float32)
     """
 def broadcast_greater_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 where ``lhs`` is greater than or equal to ``rhs``, 0 elsewhere."""
+    """1 where ``lhs`` is greater than or equal to ``rhs``, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_greater_equal(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([2, 4])).asnumpy()
+    array([[0., 0.],
+           [1., 1.]], dtype=float32)
+    """
 def broadcast_hypot(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``sqrt(lhs ** 2 + rhs ** 2)``."""
 def broadcast_lesser(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 where ``lhs`` is less than ``rhs``, 0 elsewhere."""
+    """1 where ``lhs`` is less than ``rhs``, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_lesser(mx.nd.array([[1, 2], [3, 4]]), mx.nd.array([2, 4])).asnumpy()
+    array([[1., 1.],
+           [0., 0.]], dtype=float32)
+    """
 def broadcast_lesser_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 where ``lhs`` is less than or equal to ``rhs``, 0 elsewhere."""
 def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axes: Ints | None = None, *,
@@ -716,7 +775,15 @@ def broadcast_like(lhs: Input, rhs: Input, lhs_axes: Ints | None = None, rhs_axe
     (2, 3)
     """
 def broadcast_logical_and(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 where neither ``lhs`` nor ``rhs`` is zero, 0 elsewhere."""
+    """1 where neither ``lhs`` nor ``rhs`` is zero, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_logical_and(mx.nd.array([[0, 2]]), mx.nd.array([[1], [0]])).asnumpy()
+    array([[0., 1.],
+           [0., 0.]], dtype=float32)
+    """
 def broadcast_logical_or(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """1 where at least one of ``lhs`` and ``rhs`` is not zero, 0 elsewhere."""
 def broadcast_logical_xor(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -742,7 +809,14 @@ def broadcast_minimum(lhs: Input, rhs: Input, *, out: Out = None, name: str | No
            [2., 0.]], dtype=float32)
     """
 def broadcast_mod(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The remainder of ``lhs / rhs`` with the sign of ``rhs``."""
+    """The remainder of ``lhs / rhs`` with the sign of ``rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_mod(mx.nd.array([7, -7]), mx.nd.array([3])).asnumpy()
+    array([1., 2.], dtype=float32)
+    """
 def broadcast_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs * rhs``.
 
@@ -754,9 +828,23 @@ def broadcast_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None =
            [20., 40.]], dtype=float32)
     """
 def broadcast_not_equal(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 where ``lhs`` differs from ``rhs``, 0 elsewhere."""
+    """1 where ``lhs`` differs from ``rhs``, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_not_equal(mx.nd.array([1, 2]), mx.nd.array([1])).asnumpy()
+    array([0., 1.], dtype=float32)
+    """
 def broadcast_power(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs`` to the power ``rhs``."""
+    """``lhs`` to the power ``rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.broadcast_power(mx.nd.array([2, 3]), mx.nd.array([2])).asnumpy()
+    array([4., 9.], dtype=float32)
+    """
 def broadcast_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs - rhs``.
 
@@ -778,7 +866,14 @@ def broadcast_to(data: Input, shape: Ints = (), *, out: Out = None, name: str | 
            [2., 2.]], dtype=float32)
     """
 def cbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The cube root."""
+    """The cube root.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.cbrt(mx.nd.array([8, -27])).asnumpy().round(3)
+    array([ 2., -3.], dtype=float32)
+    """
 def ceil(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Each element rounded up to an integer.
 
@@ -810,7 +905,14 @@ def cos(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([1.    , 0.5403], dtype=float32)
     """
 def cosh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.cosh(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([1.    , 1.5431], dtype=float32)
+    """
 def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out: Out = None,
            name: str | None = None) -> NDArray:
     """Cumulative sums along ``axis``, or if None of the flattened array.
@@ -822,9 +924,23 @@ def cumsum(a: Input, axis: int | None = None, dtype: DType | None = None, *, out
     array([1., 3., 6.], dtype=float32)
     """
 def degrees(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Radians converted to degrees."""
+    """Radians converted to degrees.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.degrees(mx.nd.array([0, 3.14159265])).asnumpy().round(2)
+    array([  0., 180.], dtype=float32)
+    """
 def depth_to_space(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Moves channels to blocks of height and width."""
+    """Moves channels to blocks of height and width.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.depth_to_space(mx.nd.ones((1, 8, 2, 3)), block_size=2).shape
+    (1, 2, 4, 6)
+    """
 def diag(data: Input, k: int = 0, axis1: int = 0, axis2: int = 1, *, out: Out = None,
          name: str | None = None) -> NDArray:
     """The ``k``-th diagonal over two axes of ``data``, as the last axis.
@@ -858,7 +974,14 @@ def elemwise_add(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = 
     array([4., 6.], dtype=float32)
     """
 def elemwise_div(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs / rhs``."""
+    """``lhs / rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.elemwise_div(mx.nd.array([6, 9]), mx.nd.array([2, 3])).asnumpy()
+    array([3., 3.], dtype=float32)
+    """
 def elemwise_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``lhs * rhs``.
 
@@ -869,7 +992,14 @@ def elemwise_mul(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = 
     array([3., 8.], dtype=float32)
     """
 def elemwise_sub(lhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``lhs - rhs``."""
+    """``lhs - rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.elemwise_sub(mx.nd.array([6, 9]), mx.nd.array([2, 3])).asnumpy()
+    array([4., 6.], dtype=float32)
+    """
 def erf(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The error function.
 
@@ -880,7 +1010,14 @@ def erf(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([0.    , 0.8427], dtype=float32)
     """
 def erfinv(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The inverse of the error function."""
+    """The inverse of the error function.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.erfinv(mx.nd.array([0, 0.5])).asnumpy().round(4)
+    array([0.    , 0.4769], dtype=float32)
+    """
 def exp(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The exponential.
 
@@ -901,11 +1038,25 @@ def expand_dims(data: Input, axis: int, *, out: Out = None, name: str | None = N
            [2.]], dtype=float32)
     """
 def expm1(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``exp(x) - 1``, accurate near 0."""
+    """``exp(x) - 1``, accurate near 0.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.expm1(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 1.7183], dtype=float32)
+    """
 def fill_element_0index(lhs: Input, mhs: Input, rhs: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """A copy of ``lhs``, where element ``rhs[i]`` of row ``i`` is replaced by ``mhs[i]``."""
 def fix(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Each element rounded towards zero to an integer."""
+    """Each element rounded towards zero to an integer.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.fix(mx.nd.array([1.7, -1.7])).asnumpy()
+    array([ 1., -1.], dtype=float32)
+    """
 def floor(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """Each element rounded down to an integer.
 
@@ -922,9 +1073,24 @@ def ftml_update(weight: Input, grad: Input, d: Input, v: Input, z: Input, lr: fl
 def ftrl_update(weight: Input, grad: Input, z: Input, n: Input, lr: float, lamda1: float = 0.01, beta: float = 1.0,
                 wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """FTRL, follow the regularised leader."""
+    """FTRL, follow the regularised leader.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight, z, n = mx.nd.array([1.0]), mx.nd.zeros(1), mx.nd.zeros(1)
+    >>> mx.nd.ftrl_update(weight, mx.nd.array([0.5]), z, n, lr=0.1, out=weight).asnumpy().round(4)
+    array([0.2993], dtype=float32)
+    """
 def gamma(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The gamma function."""
+    """The gamma function.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.gamma(mx.nd.array([1, 5])).asnumpy().round(3)
+    array([ 1., 24.], dtype=float32)
+    """
 def gammaln(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The natural logarithm of the gamma function's absolute value.
 
@@ -949,15 +1115,36 @@ def group_adagrad_update(weight: Input, grad: Input, history: Input, lr: float, 
     """AdaGrad with one step size for each row."""
 def hard_sigmoid(data: Input, alpha: float = 0.2, beta: float = 0.5, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``alpha * x + beta``, clipped to the range from 0 to 1."""
+    """``alpha * x + beta``, clipped to the range from 0 to 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.hard_sigmoid(mx.nd.array([-5, 0, 5])).asnumpy()
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
 def identity(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The same values."""
 def im2col(data: Input, kernel: Ints, stride: Ints = (), dilate: Ints = (), pad: Ints = (), *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The windows of an image as columns."""
+    """The windows of an image as columns.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.im2col(mx.nd.ones((1, 3, 5, 5)), kernel=(3, 3)).shape
+    (1, 27, 9)
+    """
 def khatri_rao(*data: Input | Sequence[Input], num_args: int = 1, out: Out = None,
                name: str | None = None) -> NDArray:
-    """The Khatri-Rao product."""
+    """The Khatri-Rao product.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.khatri_rao(mx.nd.ones((2, 3)), mx.nd.ones((4, 3))).shape
+    (8, 3)
+    """
 def lamb_update_phase1(weight: Input, grad: Input, mean: Input, var: Input, beta1: float = 0.9, beta2: float = 0.999,
                        epsilon: float = 1e-06, *, t: int, bias_correction: bool = True, wd: float,
                        rescale_grad: float = 1.0, clip_gradient: float = -1.0, out: Out = None,
@@ -967,7 +1154,14 @@ def lamb_update_phase2(weight: Input, g: Input, r1: Input, r2: Input, lr: float,
                        upper_bound: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """LAMB's step along ``g``."""
 def linalg_det(A: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The determinant of matrices."""
+    """The determinant of matrices.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.det(mx.nd.array([[2, 0], [1, 3]])).asnumpy().round(3)
+    array([6.], dtype=float32)
+    """
 def linalg_extractdiag(A: Input, offset: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """The elements of a diagonal."""
 def linalg_extracttrian(A: Input, offset: int = 0, lower: bool = True, *, out: Out = None,
@@ -978,7 +1172,16 @@ def linalg_gelqf(A: Input, *, out: Out = None, name: str | None = None) -> list[
 def linalg_gemm(A: Input, B: Input, C: Input, transpose_a: bool = False, transpose_b: bool = False,
                 alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
+    """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> a, b, c = mx.nd.ones((2, 3)), mx.nd.ones((3, 2)), mx.nd.ones((2, 2))
+    >>> mx.nd.linalg.gemm(a, b, c, alpha=2, beta=10).asnumpy()
+    array([[16., 16.],
+           [16., 16.]], dtype=float32)
+    """
 def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
                  axis: int = -2, *, out: Out = None, name: str | None = None) -> NDArray:
     """``alpha`` times the product of matrices with rows along ``axis``.
@@ -1026,7 +1229,15 @@ def linalg_syevd(A: Input, *, out: Out = None, name: str | None = None) -> list[
     """Eigenvectors, the rows of ``U``, and ascending eigenvalues ``L`` of symmetric matrices."""
 def linalg_syrk(A: Input, transpose: bool = False, alpha: float = 1.0, *, out: Out = None,
                 name: str | None = None) -> NDArray:
-    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``."""
+    """``alpha * A @ A.T``, or with ``transpose`` ``alpha * A.T @ A``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.linalg.syrk(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
+    array([[ 5., 11.],
+           [11., 25.]], dtype=float32)
+    """
 def linalg_trmm(A: Input, B: Input, transpose: bool = False, rightside: bool = False, lower: bool = True,
                 alpha: float = 1.0, *, out: Out = None, name: str | None = None) -> NDArray:
     """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
@@ -1043,11 +1254,32 @@ def log(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([0.    , 2.3026], dtype=float32)
     """
 def log10(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm to base ten."""
+    """The logarithm to base ten.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.log10(mx.nd.array([1, 1000])).asnumpy().round(3)
+    array([0., 3.], dtype=float32)
+    """
 def log1p(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``log(1 + x)``, accurate near 0."""
+    """``log(1 + x)``, accurate near 0.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.log1p(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 0.6931], dtype=float32)
+    """
 def log2(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The logarithm to base two."""
+    """The logarithm to base two.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.log2(mx.nd.array([1, 8])).asnumpy()
+    array([0., 3.], dtype=float32)
+    """
 def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
                 use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
     """The logarithm of ``softmax``, without an intermediate rounding of the softmax.
@@ -1059,7 +1291,14 @@ def log_softmax(data: Input, axis: int = -1, temperature: float | None = None, d
     array([[-0.6931, -0.6931]], dtype=float32)
     """
 def logical_not(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """1 where the element is zero, 0 elsewhere."""
+    """1 where the element is zero, 0 elsewhere.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.logical_not(mx.nd.array([0, 2])).asnumpy()
+    array([1., 0.], dtype=float32)
+    """
 def make_loss(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The data as a loss to minimise.
 
@@ -1163,13 +1402,35 @@ def multi_sum_sq(*data: Input | Sequence[Input], out: Out = None, name: str | No
 def nag_mom_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: float = 0.0, wd: float = 0.0,
                    rescale_grad: float = 1.0, clip_gradient: float = -1.0, *, out: Out = None,
                    name: str | None = None) -> NDArray:
-    """Nesterov's accelerated gradient."""
+    """Nesterov's accelerated gradient.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight, mom = mx.nd.array([1.0]), mx.nd.zeros(1)
+    >>> mx.nd.nag_mom_update(weight, mx.nd.array([0.5]), mom, lr=0.1, momentum=0.9, out=weight).asnumpy().round(4)
+    array([0.905], dtype=float32)
+    """
 def nanprod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
             name: str | None = None) -> NDArray:
-    """The product of the elements along ``axis`` that are not NaN."""
+    """The product of the elements along ``axis`` that are not NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.nanprod(mx.nd.array([2, float("nan"), 3])).asnumpy()
+    array([6.], dtype=float32)
+    """
 def nansum(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude: bool = False, *, out: Out = None,
            name: str | None = None) -> NDArray:
-    """The sum of the elements along ``axis`` that are not NaN."""
+    """The sum of the elements along ``axis`` that are not NaN.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.nansum(mx.nd.array([2, float("nan"), 3])).asnumpy()
+    array([5.], dtype=float32)
+    """
 def negative(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``-x``.
 
@@ -1255,13 +1516,34 @@ def prod(data: Input, axis: Ints | None = None, keepdims: bool = False, exclude:
     array([ 2., 12.], dtype=float32)
     """
 def radians(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Degrees converted to radians."""
+    """Degrees converted to radians.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.radians(mx.nd.array([0, 180])).asnumpy().round(4)
+    array([0.    , 3.1416], dtype=float32)
+    """
 def random_exponential(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                        dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Random values of the exponential distribution."""
+    """Random values of the exponential distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.exponential(2.0, shape=(2, 3)).shape
+    (2, 3)
+    """
 def random_gamma(alpha: float = 1.0, beta: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                  dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Random values of the gamma distribution."""
+    """Random values of the gamma distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.gamma(9.0, 0.5, shape=(2, 3)).shape
+    (2, 3)
+    """
 def random_generalized_negative_binomial(mu: float = 1.0, alpha: float = 1.0, shape: Ints | None = None,
                                          ctx: Context | str | None = '', dtype: DType | None = None, *,
                                          out: Out = None, name: str | None = None) -> NDArray:
@@ -1295,10 +1577,24 @@ def random_pdf_uniform(sample: Input, low: Input, high: Input, is_log: bool = Fa
     """``1 / (high - low)``, for samples from the interval."""
 def random_poisson(lam: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Random values of the Poisson distribution."""
+    """Random values of the Poisson distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.poisson(4.0, shape=(2, 3)).shape
+    (2, 3)
+    """
 def random_randint(low: int, high: int, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Uniform random integers from ``low`` to before ``high``."""
+    """Uniform random integers from ``low`` to before ``high``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.random.randint(0, 10, shape=(2, 3)).dtype
+    <class 'numpy.int32'>
+    """
 def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = None, ctx: Context | str | None = '',
                    dtype: DType | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
     """Random values of the uniform distribution.
@@ -1310,11 +1606,25 @@ def random_uniform(low: float = 0.0, high: float = 1.0, shape: Ints | None = Non
     (2, 3)
     """
 def ravel_multi_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Flat indices into an array of shape ``shape``."""
+    """Flat indices into an array of shape ``shape``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.ravel_multi_index(mx.nd.array([[0, 1], [2, 0]]), shape=(2, 3)).asnumpy()
+    array([2., 3.], dtype=float32)
+    """
 def rcbrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``1 / cbrt(x)``."""
 def reciprocal(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``1 / x``."""
+    """``1 / x``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.reciprocal(mx.nd.array([2, 4])).asnumpy()
+    array([0.5 , 0.25], dtype=float32)
+    """
 def relu(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``max(x, 0)``.
 
@@ -1339,7 +1649,14 @@ def reset_arrays(*data: Input | Sequence[Input], out: Out = None, name: str | No
 def reshape_like(lhs: Input, rhs: Input, lhs_begin: int | None = None, lhs_end: int | None = None,
                  rhs_begin: int | None = None, rhs_end: int | None = None, *, out: Out = None,
                  name: str | None = None) -> NDArray:
-    """``lhs`` in the shape of ``rhs``."""
+    """``lhs`` in the shape of ``rhs``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.reshape_like(mx.nd.ones(6), mx.nd.ones((2, 3))).shape
+    (2, 3)
+    """
 def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` in reverse order along each ``axis``.
 
@@ -1351,11 +1668,26 @@ def reverse(data: Input, axis: Ints, *, out: Out = None, name: str | None = None
            [4., 3.]], dtype=float32)
     """
 def rint(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The nearest integer."""
+    """The nearest integer.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.rint(mx.nd.array([0.5, 1.5, 2.2])).asnumpy()
+    array([0., 1., 2.], dtype=float32)
+    """
 def rmsprop_update(weight: Input, grad: Input, n: Input, lr: float, gamma1: float = 0.95, epsilon: float = 1e-08,
                    wd: float = 0.0, rescale_grad: float = 1.0, clip_gradient: float = -1.0,
                    clip_weights: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """RMSProp by Tieleman and Hinton."""
+    """RMSProp by Tieleman and Hinton.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight, n = mx.nd.array([1.0]), mx.nd.zeros(1)
+    >>> mx.nd.rmsprop_update(weight, mx.nd.array([0.5]), n, lr=0.1, out=weight).asnumpy().round(4)
+    array([0.5528], dtype=float32)
+    """
 def rmspropalex_update(weight: Input, grad: Input, n: Input, g: Input, delta: Input, lr: float, gamma1: float = 0.95,
                        gamma2: float = 0.9, epsilon: float = 1e-08, wd: float = 0.0, rescale_grad: float = 1.0,
                        clip_gradient: float = -1.0, clip_weights: float = -1.0, *, out: Out = None,
@@ -1390,13 +1722,27 @@ def sample_generalized_negative_binomial(mu: Input, alpha: Input, shape: Ints | 
     """Random values of the generalized negative binomial distribution."""
 def sample_multinomial(data: Input, shape: Ints = (), get_prob: bool = False, dtype: DType = 'int32', *,
                        out: Out = None, name: str | None = None) -> NDArray:
-    """Indices drawn with the probabilities in the last axis of ``data``."""
+    """Indices drawn with the probabilities in the last axis of ``data``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sample_multinomial(mx.nd.array([[0, 1, 0], [0, 0, 1]])).asnumpy()
+    array([1, 2], dtype=int32)
+    """
 def sample_negative_binomial(k: Input, p: Input, shape: Ints | None = (), dtype: DType | None = None, *,
                              out: Out = None, name: str | None = None) -> NDArray:
     """Random values of the negative binomial distribution."""
 def sample_normal(mu: Input, sigma: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                   name: str | None = None) -> NDArray:
-    """Random values of the normal distribution."""
+    """Random values of the normal distribution.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sample_normal(mx.nd.array([0, 5]), mx.nd.array([1, 1]), shape=3).shape
+    (2, 3)
+    """
 def sample_poisson(lam: Input, shape: Ints | None = (), dtype: DType | None = None, *, out: Out = None,
                    name: str | None = None) -> NDArray:
     """Random values of the Poisson distribution."""
@@ -1439,9 +1785,23 @@ def sgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_g
     array([0.95], dtype=float32)
     """
 def shape_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The shape of ``data``, as int64."""
+    """The shape of ``data``, as int64.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.shape_array(mx.nd.ones((2, 3))).asnumpy()
+    array([2, 3])
+    """
 def shuffle(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The slices of ``data`` along the first axis in random order."""
+    """The slices of ``data`` along the first axis in random order.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> sorted(mx.nd.shuffle(mx.nd.array([1, 2, 3])).asnumpy().tolist())
+    [1.0, 2.0, 3.0]
+    """
 def sigmoid(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``1 / (1 + exp(-x))``.
 
@@ -1462,7 +1822,15 @@ def sign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """
 def signsgd_update(weight: Input, grad: Input, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                    clip_gradient: float = -1.0, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``(1 - lr * wd) * weight - lr * sign(grad)``."""
+    """``(1 - lr * wd) * weight - lr * sign(grad)``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> weight = mx.nd.array([1.0])
+    >>> mx.nd.signsgd_update(weight, mx.nd.array([0.5]), lr=0.1, out=weight).asnumpy().round(4)
+    array([0.9], dtype=float32)
+    """
 def signum_update(weight: Input, grad: Input, mom: Input, lr: float, momentum: float = 0.0, wd: float = 0.0,
                   rescale_grad: float = 1.0, clip_gradient: float = -1.0, wd_lh: float = 0.0, *, out: Out = None,
                   name: str | None = None) -> NDArray:
@@ -1477,9 +1845,23 @@ def sin(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     array([0.    , 0.8415], dtype=float32)
     """
 def sinh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The hyperbolic sine."""
+    """The hyperbolic sine.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.sinh(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 1.1752], dtype=float32)
+    """
 def size_array(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Number of elements of ``data``, as an int64 scalar."""
+    """Number of elements of ``data``, as an int64 scalar.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.size_array(mx.nd.ones((2, 3))).asnumpy()
+    array([6])
+    """
 def slice(data: Input, begin: int | Sequence[int | None], end: int | Sequence[int | None],
           step: int | Sequence[int | None] | None = (), *, out: Out = None, name: str | None = None) -> NDArray:
     """The slice of ``data`` from ``begin`` to before ``end`` along the first axes.
@@ -1546,9 +1928,23 @@ def softmax_cross_entropy(data: Input, label: Input, *, out: Out = None, name: s
     """
 def softmin(data: Input, axis: int = -1, temperature: float | None = None, dtype: DType | None = None,
             use_length: bool | None = False, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
+    """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.softmin(mx.nd.array([0, 1, 2])).asnumpy().round(3)
+    array([0.665, 0.245, 0.09 ], dtype=float32)
+    """
 def softsign(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """``x / (1 + |x|)``."""
+    """``x / (1 + |x|)``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.softsign(mx.nd.array([-1, 3])).asnumpy()
+    array([-0.5 ,  0.75], dtype=float32)
+    """
 def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out = None,
          name: str | None = None) -> NDArray:
     """``data`` sorted along ``axis``, or flattened if None.
@@ -1560,7 +1956,14 @@ def sort(data: Input, axis: int | None = -1, is_ascend: bool = True, *, out: Out
     array([3., 2., 1.], dtype=float32)
     """
 def space_to_depth(data: Input, block_size: int, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Moves blocks of height and width to channels, ordered by block row, block column, channel."""
+    """Moves blocks of height and width to channels, ordered by block row, block column, channel.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.space_to_depth(mx.nd.ones((1, 2, 4, 6)), block_size=2).shape
+    (1, 8, 2, 3)
+    """
 def sqrt(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The square root.
 
@@ -1622,7 +2025,14 @@ def take(a: Input, indices: Input, axis: int = 0, mode: Literal['raise', 'wrap',
            [3., 4.]], dtype=float32)
     """
 def tan(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The tangent of an angle in radians."""
+    """The tangent of an angle in radians.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.tan(mx.nd.array([0, 1])).asnumpy().round(4)
+    array([0.    , 1.5574], dtype=float32)
+    """
 def tanh(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """The hyperbolic tangent.
 
@@ -1667,9 +2077,24 @@ def transpose(data: Input, axes: Ints | None = (), *, out: Out = None, name: str
     (4, 2, 3)
     """
 def trunc(data: Input, *, out: Out = None, name: str | None = None) -> NDArray:
-    """Each element rounded towards zero to an integer."""
+    """Each element rounded towards zero to an integer.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.trunc(mx.nd.array([1.7, -1.7])).asnumpy()
+    array([ 1., -1.], dtype=float32)
+    """
 def unravel_index(data: Input, shape: Ints | None = None, *, out: Out = None, name: str | None = None) -> NDArray:
-    """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
+    """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> mx.nd.unravel_index(mx.nd.array([2, 3]), shape=(2, 3)).asnumpy()
+    array([[0., 1.],
+           [2., 0.]], dtype=float32)
+    """
 def where(condition: Input, x: Input, y: Input, *, out: Out = None, name: str | None = None) -> NDArray:
     """``x`` where ``condition`` is nonzero, ``y`` elsewhere.
 

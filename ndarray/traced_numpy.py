@@ -90,7 +90,8 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     elif name.startswith("logical_") or (loop[0] == _BOOL and (name in _OF_TRUTH or name == "equal")):
         entry = _truth(body, name, operands)
     elif name in ARITHMETIC:
-        entry = _binary(body, ARITHMETIC[name], operands, loop)
+        beyond = loop[-1] == _BOOL and _decided(body, ufunc, operands, loop)
+        entry = beyond or _binary(body, ARITHMETIC[name], operands, loop)
     else:
         names = [*ARITHMETIC, *UNARY, *FUNCTIONS]
         title = f"np.{name}" if getattr(np, name, None) is ufunc else f"the ufunc {name}, which is not NumPy's,"
@@ -130,13 +131,28 @@ def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[
     return _as_truth(body, result) if logical else result
 
 
+def _decided(body: BodyTracer, ufunc: np.ufunc, operands: Sequence[Any], loop: Sequence[np.dtype]) -> Entry | None:
+    """Trace a comparison with an integer that the other side's dtype does not hold: all elements give one result."""
+    for place, number in enumerate(operands):
+        if type(number) is int and not _holds(loop[place], number):
+            truth = ufunc(*[operand if operand is number else 0 for operand in operands])
+            filled = body.single("ones_like" if truth else "zeros_like", body.entry(operands[1 - place]))
+            return body.cast(filled, _BOOL)
+    return None
+
+
+def _holds(dtype: np.dtype, number: int) -> bool:
+    """Whether a dtype holds an integer; floating-point dtypes hold all, rounded."""
+    return dtype.kind not in "iu" or int(np.iinfo(dtype).min) <= number <= int(np.iinfo(dtype).max)
+
+
 def _exact(number: object) -> bool:
     """Whether a float, as attributes are, represents a number exactly."""
     return not isinstance(number, (int, np.integer)) or abs(int(number)) <= 2 ** 53
 
 
 def _number(number: ArrayLike, dtype: np.dtype) -> float:
-    value = np.asarray(number).astype(dtype)[()]
+    value = dtype.type(number) if type(number) is int else np.asarray(number).astype(dtype)[()]
     return float(value) if is_floating(dtype) else int(value)
 
 
@@ -393,8 +409,12 @@ def clip(body: BodyTracer, a: ArrayLike, a_min: ArrayLike | None = None, a_max: 
     """Elements limited to an interval."""
     low, high = a_min if min is None else min, a_max if max is None else max
     array = _host(a)
-    array = array if low is None else np.maximum(array, low)
-    return array if high is None else np.minimum(array, high)
+    kind = np.result_type(_kind(array))
+    if low is not None and not (type(low) is int and kind.kind in "iu" and low < np.iinfo(kind).min):
+        array = np.maximum(array, low)
+    if high is not None and not (type(high) is int and kind.kind in "iu" and high > np.iinfo(kind).max):
+        array = np.minimum(array, high)
+    return array
 
 
 @_rule

@@ -196,10 +196,13 @@ for _library, _page, _names in (("MXNet", "mxnet", _ABSENT), ("MindSpore", "mind
         f"opreg.{name}": f"{name!r} of {_library} is no part of opreg: {instead}. See docs/{_page}.md"
         for name, instead in _names.items()})
 
-__all__ = ["__version__", *_DOORS]  # noqa: PLE0604  the doors are text
+#: Names that need an optional library, each with it. Without the library ``import *`` leaves the name out.
+_NEEDS = {"bfloat16": "ml_dtypes"}
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # found when it is asked for, since looking for libraries takes time
+        return ["__version__", *_open()]
     why = _aliases.why(f"opreg.{name}")
     if why:
         raise AttributeError(why)
@@ -217,5 +220,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _open() -> list[str]:
+    """The names whose libraries are installed."""
+    from importlib.util import find_spec
+
+    return [name for name in _DOORS if name not in _NEEDS or find_spec(_NEEDS[name])]
+
+
 def __dir__() -> list[str]:
-    return sorted(name for name in _DOORS if not name.startswith("_"))
+    return sorted(name for name in _open() if not name.startswith("_"))

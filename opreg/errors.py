@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import errno
-import operator
 import os
 import sys
 import warnings
@@ -21,7 +20,7 @@ __all__ = [
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
     "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
-    "refuse_misspelt", "warn", "whole_number",
+    "refuse_misspelt", "warn",
 ]
 
 
@@ -359,15 +358,17 @@ def list_names(names: Sequence[str], most: int = 8) -> str:
     return ", ".join([*names[:most - 1], "...", names[-1]])
 
 
-def other_count(names: Sequence[str], given: int) -> str:
-    """The part of an error about inputs that are too few or too many.
+def other_count(names: Sequence[str], given: int, what: str = "input") -> str:
+    """The part of an error about inputs, or other named things, that are too few or too many.
 
     Examples
     --------
     >>> other_count(["data", "weight"], 1), other_count(["data"], 2), other_count([], 1)
     ('expected 2 inputs (data, weight), got 1', 'expected 1 input (data), got 2', 'expected no inputs, got 1')
+    >>> other_count(["data"], 2, "array")
+    'expected 1 array (data), got 2'
     """
-    listed = f"{len(names)} input{'s' * (len(names) > 1)} ({list_names(names)})" if names else "no inputs"
+    listed = f"{len(names)} {what}{'s' * (len(names) > 1)} ({list_names(names)})" if names else f"no {what}s"
     return f"expected {listed}, got {given}"
 
 
@@ -480,29 +481,6 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     """
     for word in keywords:
         raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")
-
-
-def whole_number(what: str, value: Any, least: int = 0) -> int:
-    """A setting that counts something, as an int.
-
-    Raises
-    ------
-    ArgumentError
-        The value is no integer, or less than ``least``.
-
-    Examples
-    --------
-    >>> whole_number("fit: num_epoch", "10", 1)
-    Traceback (most recent call last):
-    opreg.errors.ArgumentError: fit: num_epoch='10': expected an int of at least 1
-    """
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or number < least:
-        raise ArgumentError(f"{what}={value!r}: expected an int of at least {least}")
-    return number
 
 
 def __dir__() -> list[str]:

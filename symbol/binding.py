@@ -25,6 +25,7 @@ from opreg.errors import (
     ShapeError,
     did_you_mean,
     note,
+    other_count,
     refuse_misspelt,
 )
 from opreg.ndarray import finite
@@ -77,7 +78,7 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
         return [checked(req.get(name, "null"), name) for name in names]
     if isinstance(req, (list, tuple)):
         if len(req) != len(names):
-            raise ArgumentError(f"grad_req: expected {len(names)} requests, one for each argument, got {len(req)}")
+            raise ArgumentError(f"grad_req: {other_count(names, len(req), 'request')}")
         return [checked(value, name) for value, name in zip(req, names)]
     raise ArgumentError(f"grad_req: expected text, a list or a dict, got {type(req).__name__}")
 
@@ -100,7 +101,7 @@ def _order_arrays(what: str, arrays: Values | Gradients | None, nodes: Sequence[
     if not isinstance(arrays, (list, tuple)):
         raise ArgumentError(f"{what}: expected a list or a dict of NDArrays, got {type(arrays).__name__}")
     if len(arrays) != len(names):
-        raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+        raise ArgumentError(f"{what}: {other_count(names, len(arrays), 'array')}")
     return list(arrays)
 
 

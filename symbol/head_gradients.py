@@ -10,7 +10,7 @@ import numpy as np
 from opreg.core import threads
 from opreg.core.spec import Spec, is_known, show, size, unify
 from opreg.core.versions import wrote
-from opreg.errors import ArgumentError, DeviceError, DTypeError, ShapeError, did_you_mean
+from opreg.errors import ArgumentError, DeviceError, DTypeError, ShapeError, did_you_mean, other_count
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.typing import Array
@@ -55,7 +55,7 @@ def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx
     """
     listed = in_order("head_grads", gradients, names)
     if len(listed) > len(names):
-        raise ArgumentError(f"head_grads: expected {len(names)} arrays ({', '.join(names)}), got {len(listed)}")
+        raise ArgumentError(f"head_grads: {other_count(names, len(listed), 'array')}")
     fitting: list[NDArray | None] = []
     for name, gradient, (shape, dtype) in zip(names, [*listed, *[None] * len(names)], specs):
         if isinstance(gradient, np.ndarray):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from opreg.core.mode import MODE
+from opreg.core.setting_reads import reads_setting
 from opreg.errors import AttrError
 
 __all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes"]
@@ -42,12 +43,19 @@ class _Current(threading.local):
         MODE.set(MODE.current().popped(self._chosen))
 
 
+def _scopes() -> tuple[object, ...]:
+    """The attributes that current scopes give to a symbol, and the manager of its name with the prefix."""
+    names = NameManager._current.value
+    return attributes(), type(names), getattr(names, "_prefix", "")
+
+
 class _Scope(type):
     """The metaclass of scopes, which gives their classes the property ``current``, the innermost scope."""
 
     _current: _Current
 
     @property
+    @reads_setting(answer=_scopes)
     def current(cls) -> Any:
         """The innermost scope. Setting it replaces that scope until its ``with`` block ends."""
         return cls._current.value

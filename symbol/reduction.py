@@ -190,8 +190,8 @@ class Reduced:
         The graph, which must be the same on all ranks.
     groups : sequence of sequence of variables
         The variables whose gradients share a bucket.
-    wanted : mapping by variable
-        Shape and dtype, device, and gradient request of each.
+    requests : mapping by variable
+        Spec, device and gradient request of each variable.
     """
 
     def __init__(self, reduction: Reduction, graph: Graph, groups: Sequence[Sequence[Node]],
@@ -241,8 +241,8 @@ def bucketed(reduction: Reduction, graph: Graph, requests: Mapping[Node, tuple[S
         The settings.
     graph : Graph
         The forward graph.
-    wanted : mapping by variable
-        Shape and dtype, device, and gradient request of each argument that has a gradient.
+    requests : mapping by variable
+        Spec, device and gradient request of each argument that has a gradient.
     """
     first: dict[Node, int] = {}
     for position, node in enumerate(graph.nodes):

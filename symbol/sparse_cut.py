@@ -27,7 +27,7 @@ def inputs_with_few_rows(node: Node, stypes: Mapping[Node, str]) -> list[Node]:
 
 
 class SparseCut:
-    """A graph cut in two: nodes that run one by one, and the rest, which is planned.
+    """A graph cut in two: nodes that run one by one, and a remaining graph, which is planned.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class SparseCut:
     stypes : dict of Entry to str
         The storage types of their results, and of the variables.
     crossing : dict of Entry to Node
-        Results of them that the rest reads, and variables there that are sparse or have sparse gradients; each with its
-        variable in the rest.
+        Entries that the remaining graph reads: results of ``nodes``, and variables that are sparse or have sparse
+        gradients. Each has its variable in the remaining graph.
     heads : list of Entry
-        The outputs of the graph that do not belong to the rest.
-    rest : list of Entry
-        The other outputs, as entries of the rest.
+        The outputs of the graph that ``nodes`` compute.
+    remaining : list of Entry
+        The other outputs, as entries of the remaining graph.
     early : list of bool
         For each output of the graph, whether it is one of ``heads``.
     """

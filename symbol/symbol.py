@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import no_value, split, superfluous
+from opreg.core.arguments import no_input, no_value, split, superfluous
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
@@ -30,7 +30,6 @@ from opreg.errors import (
     AttrError,
     OpError,
     did_you_mean,
-    list_names,
     note,
     other_count,
     user_line,
@@ -660,8 +659,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         if isinstance(inputs, dict):
             for key, value in inputs.items():
                 if key not in names and value is not None:
-                    raise ArgumentError(f"operator {op.name}: there is no input {key!r}: with these attributes the "
-                                        f"inputs are {list_names(names)}")
+                    raise no_input(op, key, names)
             values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 #: Pages, each with the names that its first block assumes.
 PAGES: dict[str, dict[str, Any]] = {"README": {}, "write_an_operator": {}, "twelve_operators": {}, "train_a_model": {},
                                     "from_torch_and_jax": {}, "mxnet": {"mx": mx, "np": np},
-                                    "gluon": {}, "gluon_data": {}, "mindspore": {}, "distributed": {}}
+                                    "gluon": {}, "gluon_data": {}, "mindspore": {}, "distributed": {}, "onnx": {}}
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -35,6 +35,8 @@ _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 def test_the_code_of_a_page_prints_the_shown_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "twelve_operators":
         pytest.importorskip("scipy", reason="one of the twelve computes with SciPy")
+    if name == "onnx":
+        pytest.importorskip("onnx", reason="the page writes and reads a model")
     if name == "write_an_operator" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
         pytest.skip("NumPy 2.0 exports nothing that is read-only by DLPack")
     monkeypatch.chdir(tmp_path)

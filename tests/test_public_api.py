@@ -209,3 +209,13 @@ def test_names_are_taken_by_all_functions_that_make_arrays() -> None:
     """Operators take ``name``, and these functions are operators in MXNet."""
     for made in (mx.nd.zeros((2,), name="x"), mx.nd.ones((2,), name="x"), mx.nd.eye(2, name="x")):
         assert made.shape[0] == 2
+
+
+def test_a_star_import_leaves_out_names_whose_library_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.delitem(vars(mx), "bfloat16", raising=False)
+    monkeypatch.delitem(vars(importlib.import_module("opreg.cells.dtype")), "bfloat16", raising=False)
+    names: dict[str, Any] = {}
+    exec("from opreg import *", names)
+    assert {"nd", "sym", "operator", "nn"} <= set(names)
+    assert "bfloat16" not in names

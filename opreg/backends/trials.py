@@ -56,7 +56,7 @@ def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Calla
     ----------
     question : str
         Identifies the choice; names everything that it depends on except processor and threads.
-    usual, other : str
+    usual, alternative : str
         The names of the implementations, as used in a sentence.
     ways : mapping of str to functions without arguments
         The functions to measure, by these names; called only if the question has no stored answer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 
+from ..core.doc_examples import doc_examples
 from ..core.registry import REGISTERED, alias
 from ..core.slots import import_all
 from ..core.value import document
@@ -22,9 +23,7 @@ _SPARSE = (
 for _name in _SPARSE.split():
     alias(REGISTERED[_name], f"_sparse_{_name}")
 
-# Examples of the most frequent operators; ``examples.txt`` has a paragraph for each, below its name.
-_TEXT = (pkgutil.get_data(__name__, "examples.txt") or b"").decode()
-for _name, _, _example in (_paragraph.strip().partition("\n") for _paragraph in _TEXT.split("\n\n")):
-    REGISTERED[_name].doc += f"\n\nExamples\n--------\n>>> import opreg as mx\n{_example}"
+for _name, _section in doc_examples(__name__, "import opreg as mx"):
+    REGISTERED[_name].doc += _section.rstrip()
 
 document()

@@ -11,6 +11,7 @@ import numpy as np
 from opreg.ndarray.context import Context, set_default_context
 
 from ..core.mode import MODE
+from ..core.setting_reads import reads_setting
 from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
@@ -110,6 +111,7 @@ def check_setting(name: str, value: object) -> None:
         raise ArgumentError(f"set_context: {name} must be one of {', '.join(map(str, _VALID[name]))}, got {value!r}")
 
 
+@reads_setting
 def get_context(name: str) -> Any:
     """A setting of ``set_context``, or of the context around the call."""
     if name not in _CONTEXT:

@@ -30,7 +30,18 @@ __all__ = ["grad", "value_and_grad", "GradOperation", "get_grad", "stop_gradient
 
 
 class no_grad(UserScope, Scope):
-    """A context or decorator within which no gradient is recorded."""
+    """A context or decorator within which no gradient is recorded.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, grad
+    >>> def function(x):
+    ...     with no_grad():
+    ...         scale = x * x
+    ...     return scale * x
+    >>> print(grad(function)(Tensor([3.0])))
+    [9.]
+    """
 
     _chosen, _key = ("recording", "paused", "blocked"), "no_grad"
 
@@ -194,6 +205,13 @@ def get_grad(gradients: object, identifier: object) -> Any:
     ------
     RuntimeError
         When the result has no such gradient.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, grad
+    >>> gradients = grad(lambda x, y: x * y, (0, 1), return_ids=True)(Tensor([2.0]), Tensor([3.0]))
+    >>> print(get_grad(gradients, 1))
+    [2.]
     """
     if not isinstance(identifier, (int, Parameter)) or isinstance(identifier, bool):
         raise TypeError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")

@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from opreg.ndarray.autograd import is_recording, is_training
+from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.executor import Executor
 from opreg.symbol.program import OBSERVED
@@ -21,8 +22,9 @@ from .reads import Reads
 
 __all__ = ["GraphObserver", "observed", "warn_of_reads"]
 
-#: Functions that answer by the mode, by the identity of their code: a plan is made for one mode.
-_MODES = frozenset(map(id, (is_recording.__code__, is_training.__code__)))
+#: Functions that answer by the mode or the device, by the identity of their code: a plan is made for one of each.
+_OF_PLANS = frozenset(map(id, (is_recording.__code__, is_training.__code__, current_context.__code__,
+                               type(Context).default_ctx.fget.__code__)))  # type: ignore[attr-defined]
 
 
 class GraphObserver(Observer):
@@ -56,7 +58,7 @@ class GraphObserver(Observer):
 
 class _BodyObserver(GraphObserver):
     def _note_answer(self, frame: FrameType, answer: Any) -> None:
-        if id(frame.f_code) not in _MODES:
+        if id(frame.f_code) not in _OF_PLANS:
             super()._note_answer(frame, answer)
 
 

@@ -187,8 +187,8 @@ class Path:
     ----------
     variants : Variants
         The variants that the new one will join.
-    known : sequence of (fork, answer)
-        Forks whose values are known already.
+    steps : sequence of (fork, answer)
+        Forks whose values are known already, with these values.
     """
 
     def __init__(self, variants: Variants[Any], steps: Sequence[Step] = ()):

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from .. import fills
 from ..core import generators
+from ..core.setting_reads import reads_setting
 from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..typing import ShapeLike
@@ -129,6 +130,7 @@ def set_seed(seed: int) -> None:
     _SEED["latest"] = int(seed)
 
 
+@reads_setting
 def get_seed() -> int | None:
     """The last seed given to ``set_seed``, or None."""
     return _SEED["latest"]

@@ -26,6 +26,8 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
+from ..core.registry import count_of_names
+from ..core.setting_reads import READERS
 from ..custom.purity import METHODS
 from ..errors import Where, is_ours
 from .attribute_reads import class_attribute
@@ -41,15 +43,16 @@ from .outside import (
     FILES,
     INSIDE,
     INSTEAD,
+    MISSING_OPERATORS,
     OF_TRACES,
     OUTSIDE,
     PROPS,
     QUESTIONS,
-    SETTING_READERS,
     SETTINGS,
     STATES,
-    SYMBOLS,
+    TELLING_METHODS,
     THREADS,
+    copiers,
     does_not_answer,
     error_handlers,
     is_opaque,
@@ -202,10 +205,12 @@ class Observer(CodeReads):
 
     def _note_answer(self, frame: types.FrameType, answer: Any) -> None:
         """Note the result of a library function called by the user's code."""
-        setting = SETTING_READERS.get(id(frame.f_code))
+        setting = READERS.get(id(frame.f_code))
         if id(frame.f_code) in OF_TRACES:
             self.reason = self.reason or OF_TRACES[id(frame.f_code)]
-        elif setting is None:
+        elif setting is None or setting is copiers:
+            if setting is copiers:
+                self._read_setting(setting)
             if frame.f_code.co_name in ABOUT:
                 self._note_answer_about(frame)
             elif frame.f_code is importlib.import_module.__code__:
@@ -213,7 +218,7 @@ class Observer(CodeReads):
             self.meet(answer)
             if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":  # it makes a new one
                 self._read.add(id(answer))
-        elif setting in INSTEAD.values():
+        elif inspect.unwrap(setting).__code__ is not frame.f_code:  # it answers instead
             self._read_setting(setting)
         elif answer is not None or not frame.f_code.co_argcount:
             self._read_setting(setting, *map(frame.f_locals.get, frame.f_code.co_varnames[:frame.f_code.co_argcount]))
@@ -228,8 +233,10 @@ class Observer(CodeReads):
                 self.comparisons.entry(vars(about), "__signature__", vars(about).get("__signature__", ABSENT),
                                        f"the signature of {about.__qualname__}")
             self.read(getattr(about, "__annotations__", None), f"annotations of {about!r}")
-        elif code in SYMBOLS:
-            self.comparisons.path(about, "repr({}.attr_dict())", repr(about.attr_dict()), f"attributes of {about!r}")
+        elif code in TELLING_METHODS:
+            expression = TELLING_METHODS[code]
+            content = eval(expression.format("about"))
+            self.comparisons.path(about, expression, content, f"attributes of {about!r}")
         elif (title := f"{frame.f_globals.get('__name__')}.{code.co_name}") in AT_PLACES:
             self.comparisons.unseen[f"{title}()"] = None
 
@@ -242,6 +249,8 @@ class Observer(CodeReads):
         elif id(frame.f_code) == FILES:
             if (caller := self._caller(frame, ours=True)) is not None:
                 self.comparisons.unseen[f"a file at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
+        elif id(frame.f_code) == MISSING_OPERATORS:
+            self._read_setting(count_of_names)
         elif id(frame.f_code) == PROPS:
             self._read_prop(frame.f_locals["self"].prop_class)
         elif self._caller(frame) is not None:

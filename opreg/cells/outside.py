@@ -12,6 +12,8 @@ import atexit
 import codecs
 import collections
 import contextvars
+import copy
+import copyreg
 import datetime
 import decimal
 import enum
@@ -38,21 +40,22 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.autograd import is_recording
+from opreg.symbol.naming import AttrScope, NameManager, Prefix
 from opreg.symbol.symbol import Symbol
 
 from ..core.bytecode_names import HANDLERS
 from ..core.comparisons import package_of
 from ..core.files import reading
-from ..core.mode import is_np_array, is_np_shape
+from ..core.mode import is_np_shape
 from ..core.numpy_random import global_state
+from ..core.registry import unknown_operator
+from ..core.setting_reads import READERS
 from ..custom.prop import RegisteredProp
-from .context_settings import get_context
-from .initializer import get_seed
 
-__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "SETTING_READERS", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES",
-           "INSIDE", "INSTEAD", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "SYMBOLS",
-           "THREADS", "decimal_context", "does_not_answer", "error_handlers", "is_generator", "is_opaque", "state_of",
-           "title_of", "unknown"]
+__all__ = ["ABOUT", "ARRAYS_AS_TEXT", "AT_PLACES", "BY_NAME", "CLOCKS", "DRAWS", "FILES", "INSIDE", "INSTEAD",
+           "MISSING_OPERATORS", "OF_TRACES", "OUTSIDE", "QUESTIONS", "SETTINGS", "STATES", "THREADS",
+           "TELLING_METHODS", "copiers", "decimal_context", "does_not_answer", "error_handlers", "is_generator",
+           "is_opaque", "state_of", "title_of", "unknown"]
 
 #: Python functions that return another result each time.
 CLOCKS = {getattr(time, name): f"time.{name}()" for name in dir(time) if name.removesuffix("_ns") in (
@@ -163,6 +166,17 @@ def file_types() -> object:
     return module._db.types_map, module.suffix_map, module.encodings_map
 
 
+def copiers() -> dict[type, Any]:
+    """The functions that copy objects of a class, as ``copyreg`` has them.
+
+    Examples
+    --------
+    >>> complex in copiers()
+    True
+    """
+    return copyreg.dispatch_table
+
+
 def error_handlers() -> tuple[Any, ...]:
     """The functions that handle errors of Python's codecs, by the standard names.
 
@@ -202,6 +216,7 @@ SETTINGS: dict[Any, str] = {
     time_zone: "time.tzname", start_method: "multiprocessing.get_start_method", zone_paths: "zoneinfo.TZPATH",
     text_domain: "gettext.textdomain", short_texts: "reprlib.aRepr", temporary_files: "tempfile.gettempdir",
     file_types: "mimetypes.types_map", arguments: "sys.argv", error_handlers: "codecs.lookup_error",
+    copiers: "copyreg.pickle",
     **{getattr(module, name): f"{module.__name__}.{name}" for module, names in (
         (atexit, "_ncallbacks"), (faulthandler, "is_enabled"),
         (gc, "isenabled get_threshold get_freeze_count get_debug"),
@@ -213,17 +228,15 @@ SETTINGS: dict[Any, str] = {
         (threading, "stack_size active_count current_thread"))
        for name in names.split() if hasattr(module, name)},
     **{getattr(np, name): f"np.{name}" for name in ("geterr", "geterrcall", "getbufsize", "get_printoptions")},
-    abc.get_cache_token: "abc.get_cache_token", get_context: "get_context", get_seed: "get_seed",
-    is_np_array: "is_np_array"}
-
-#: Functions of ``SETTINGS`` that are written in Python, by the identity of their code.
-SETTING_READERS = {id(code): function for function in SETTINGS
-         if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None}
+    abc.get_cache_token: "abc.get_cache_token"}
+READERS.update((id(code), function) for function in SETTINGS
+               if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None)
 #: Functions that depend on a setting but cannot be called again, and the setting that each depends on.
 INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
-            locale.setlocale: locale_settings, np.array2string: np.get_printoptions}
-SETTING_READERS.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
-             if hasattr(inspect.unwrap(function), "__code__"))
+            locale.setlocale: locale_settings, np.array2string: np.get_printoptions, copy.copy: copiers,
+            copy.deepcopy: copiers}
+READERS.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
+               if hasattr(inspect.unwrap(function), "__code__"))
 #: Code that writes arrays as text, also when a library or opreg calls it.
 ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 #: Code that reads the environment, also when a library calls it.
@@ -232,8 +245,10 @@ ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.
 FILES = id(inspect.unwrap(reading).__code__)
 #: Code that makes a user's ``CustomOpProp``.
 PROPS = id(RegisteredProp.anew.__code__)
+#: Code that reports a name without an operator.
+MISSING_OPERATORS = id(unknown_operator.__code__)
 #: Code whose calls are recorded from any caller, also from a library.
-INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, PROPS, *ENVIRONMENT})
+INSIDE = frozenset({ARRAYS_AS_TEXT, FILES, MISSING_OPERATORS, PROPS, *ENVIRONMENT})
 #: Settings that code reads by a name.
 BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr, "errstate": np.geterr,
                            "timestamp": time_zone, "astimezone": time_zone, "mktime": time_zone,
@@ -243,18 +258,22 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types,
                            "parse_args": arguments, "parse_known_args": arguments,
                            "encode": error_handlers, "decode": error_handlers}
-#: Methods that return attributes of a Symbol.
-SYMBOLS = frozenset(method.__code__ for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict))
+#: By the code of a method that tells of the content of its object, an expression of this content.
+TELLING_METHODS = {
+    **{method.__code__: "repr({}.attr_dict())" for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict)},
+    AttrScope.get.__code__: "repr({}._attr)"}
 #: Functions written in Python that read files, memory at an address, or past the hooks of classes.
 AT_PLACES = frozenset({"linecache.getline", "linecache.getlines", "ctypes.string_at", "ctypes.wstring_at",
                        "inspect.getattr_static"})
 #: Names of functions whose result depends on the content of an argument.
-ABOUT = frozenset({"signature", "get_type_hints", *(code.co_name for code in SYMBOLS),
+ABOUT = frozenset({"signature", "get_type_hints", *(code.co_name for code in TELLING_METHODS),
                    *(name.partition(".")[2] for name in AT_PLACES)})
 #: Functions that read state which a trace itself changes, by the identity of their code, with the reason why a function
 #: that calls them runs as Python.
 OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, which a trace sets",
-             id(is_recording.__code__): "it asks whether it is recorded, which a trace is"}
+             id(is_recording.__code__): "it asks whether it is recorded, which a trace is",
+             **{id(method.__code__): "it takes the next name of a NameManager"
+                for method in (NameManager.get, Prefix.get)}}
 _NOW = frozenset({"now", "today", "utcnow"})
 #: Functions that start a thread, where nothing is traced.
 THREADS = frozenset({"start_new_thread", "start_joinable_thread"})

@@ -88,11 +88,11 @@ class ValueReads(AttributeReads):
     def _read_setting(self, function: Any, *args: Any) -> None:
         """Note that a setting of the process was read: it is read again before each run."""
         values = [arg.value if isinstance(arg, enum.Enum) else arg for arg in args]
-        call = f"{{}}({', '.join(map(repr, values))})"
+        call, title = f"{{}}({', '.join(map(repr, values))})", SETTINGS.get(function, function.__qualname__)
         if all(isinstance(value, PLAIN) for value in values):
-            self.comparisons.path(function, f"repr({call})", repr(function(*values)), SETTINGS[function] + call[2:])
+            self.comparisons.path(function, f"repr({call})", repr(function(*values)), title + call[2:])
         else:
-            self.comparisons.unseen[SETTINGS[function] + "()"] = None
+            self.comparisons.unseen[title + "()"] = None
 
     def _read_function(self, function: types.FunctionType) -> None:
         """Note what a running function has besides its code: closure variables and defaults."""

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from ..errors import ArgumentError, did_you_mean, list_names, warn
+from ..errors import ArgumentError, did_you_mean, list_names, nearest, other_count, warn
 from .conversions import AsText
 from .op import Op
 from .rules import Attrs
@@ -195,8 +195,7 @@ def _match_names(op: Op, values: Sequence[Any], named: Attrs, attrs: Attrs) -> d
     names = op.signature.inputs(op.complete(non_none(**attrs)))
     placed = dict(zip(names, values))
     if len(values) > len(names):
-        raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
-                            f"({list_names(names) or 'none'}), got {len(values) + len(named)}")
+        raise ArgumentError(f"operator {op.name}: {other_count(names, len(values) + len(named))}")
     for name in named:
         if name in placed:
             raise ArgumentError(f"operator {op.name}: input {name} is given twice")
@@ -214,17 +213,27 @@ def ordered_inputs(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     names = op.signature.inputs(attrs)
     if isinstance(inputs, list):
         if len(inputs) != len(names):
-            raise ArgumentError(f"operator {op.name}: expected {len(names)} input{'s' * (len(names) != 1)} "
-                                f"({list_names(names) or 'none'}), got {len(inputs)}")
+            raise ArgumentError(f"operator {op.name}: {other_count(names, len(inputs))}")
         return inputs
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
-    if surplus or missing:
-        what = f"missing {list_names(missing)}" if missing and not surplus else f"no room for {list_names(surplus)}"
-        if missing and not surplus and missing[0] in op.signature.auxiliary(attrs):
+    if surplus:
+        raise no_input(op, surplus[0], names)
+    if missing:
+        what = f"missing {list_names(missing)}"
+        if missing[0] in op.signature.auxiliary(attrs):
             what += f", {'states' if len(missing) > 1 else 'a state'}: an array, in a Cell a Parameter"
         raise ArgumentError(f"operator {op.name}: expected inputs {list_names(names) or 'none'}; {what}")
     return [inputs[name] for name in names]
+
+
+def no_input(op: Op, name: str, names: Sequence[str]) -> ArgumentError:
+    """The error for an input that an operator does not have, or not with the attributes of a call, whose inputs are
+    ``names``."""
+    there = f"with these attributes there is no input {name}" if name in op.signature.input_names else (
+        f"there is no input {name!r}")
+    near = f". Did you mean {nearest(name, names)[0]!r}?" if nearest(name, names) else ""
+    return ArgumentError(f"operator {op.name}: expected inputs {list_names(names) or 'none'}; {there}{near}")
 
 
 def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, did_you_mean
 from .slots import Slot
 
 if TYPE_CHECKING:
@@ -93,4 +93,4 @@ def write(dst: Any, req: str, src: object) -> None:
     elif req == "add":
         dst[...] += src
     elif req != "null":
-        raise ArgumentError(f"unknown request {req!r}: expected one of {', '.join(REQUESTS)}")
+        raise ArgumentError(f"unknown request {req!r}. {did_you_mean(req, REQUESTS)}")

@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from ..errors import Place, line_at, user_frame, warn
+from .setting_reads import reads_setting
 
 __all__ = ["MODE", "UserScope", "UserRecording", "Mode", "Recording", "Scope", "is_already_entered", "is_np_array",
            "is_np_shape", "quiet"]
@@ -188,12 +189,25 @@ MODE = _Thread()
 
 
 def is_np_shape() -> bool:
-    """Whether a 0 in the shape of a symbol is an empty dimension."""
+    """Whether a 0 in the shape of a symbol is an empty dimension.
+
+    Examples
+    --------
+    >>> is_np_shape()
+    False
+    """
     return MODE.np_shape
 
 
+@reads_setting
 def is_np_array() -> bool:
-    """Whether blocks make arrays of ``opreg.np``."""
+    """Whether blocks make arrays of ``opreg.np``.
+
+    Examples
+    --------
+    >>> is_np_array()
+    False
+    """
     return MODE.np_array
 
 
@@ -306,7 +320,7 @@ class Recording(Scope):
 class UserScope:
     """A base for scopes that users' calls return: it warns if the object is deleted without having been entered."""
 
-    _call: str  # the call as text; empty once it was entered
+    _call = ""  # the call as text; empty once it was entered
     _place: Place | None
 
     def _note_call(self, call: str) -> None:
@@ -323,7 +337,7 @@ class UserScope:
         return super().__call__(function)  # type: ignore[misc]
 
     def __del__(self) -> None:
-        if getattr(self, "_call", "") and not sys.is_finalizing():
+        if self._call and not sys.is_finalizing():
             warn(f"{self._call} is a context manager that was never entered: write with {self._call}:",
                  where=line_at(self._place))
 
@@ -332,5 +346,9 @@ class UserRecording(UserScope, Recording):
     """A `Recording` that a user's call returns."""
 
     def __init__(self, call: str, recording: Any, training: bool | None):
-        super().__init__(recording, training)
+        self._choice = recording, training
         self._note_call(call)
+
+    def __enter__(self) -> Recording:  # without ``super()``, which takes longer than the rest
+        self._call = ""
+        return Recording.__enter__(self)

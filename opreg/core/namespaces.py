@@ -8,10 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from ..errors import ArgumentError, ShapeError, UnknownOperatorError, did_you_mean
+from ..errors import ArgumentError, ShapeError, did_you_mean
 from .arguments import LateSignature, signature
 from .op import Op
-from .registry import find, names, nearest, on_names, ops
+from .registry import find, names, nearest, on_names, ops, unknown_operator
 from .value import ARITHMETIC, METHODS, Value, arithmetic
 
 __all__ = ["Namespace", "give_signature", "front", "public", "user_function", "WRITTEN", "CONTRIB",
@@ -156,7 +156,7 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             users = find(f"custom.{name}")
             advice = nearest(name, [*WRITTEN]) if users is None else \
                 f"A user's operator has this name: {title}.custom.{name}"
-            raise UnknownOperatorError(f"{title} has no operator {name!r}. {advice}")
+            raise unknown_operator(f"{title} has no operator {name!r}. {advice}")
         function = functions[name] = make(op, name)
         return function
 
@@ -214,7 +214,7 @@ class Namespace(_WithAttributes):
             function = self._made[name] = self._make(op, name)
             setattr(self, name, function)
             return function
-        raise UnknownOperatorError(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+        raise unknown_operator(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         title = self.__name__

@@ -20,10 +20,11 @@ from .cache import cached
 from .invalidation import invalidate
 from .op import Op
 from .parameters import parameters_of
+from .setting_reads import reads_setting
 from .slots import load
 
-__all__ = ["REGISTERED", "declare", "register", "alias", "get", "find", "user_operator", "names", "nearest",
-           "on_names", "operators", "ops"]
+__all__ = ["REGISTERED", "count_of_names", "declare", "register", "alias", "get", "find", "unknown_operator",
+           "user_operator", "names", "nearest", "on_names", "operators", "ops"]
 
 __getattr__ = inner(__name__)  # functions of MXNet's module ``registry``, which registers classes
 
@@ -136,6 +137,26 @@ def find(name: str) -> Op | None:
     return _OPS.get(name)
 
 
+def count_of_names() -> int:
+    """The number of registered names.
+
+    Examples
+    --------
+    >>> count_of_names() > 1000
+    True
+    """
+    _load()
+    return len(_OPS)
+
+
+@reads_setting(answer=count_of_names)
+def unknown_operator(message: str) -> UnknownOperatorError:
+    """The error for a name without an operator. A trace notes it: an operator may be registered under the name later.
+    """
+    return UnknownOperatorError(message)
+
+
+@reads_setting(answer=count_of_names)
 def get(name: str, what: str = "operator") -> Op:
     """The operator of that name. A user's ``softmax`` is ``custom.softmax``; ``softmax`` finds it too if no built-in
     operator has that name.
@@ -152,7 +173,7 @@ def get(name: str, what: str = "operator") -> Op:
     """
     op = find(name) or _OPS.get(f"custom.{name}")
     if op is None:
-        raise UnknownOperatorError(f"unknown {what} {name!r}. {nearest(name)}")
+        raise unknown_operator(f"unknown {what} {name!r}. {nearest(name)}")
     return op
 
 
@@ -173,9 +194,9 @@ def user_operator(op_type: Any) -> Op:
         op = find(f"custom.{op_type}")
     if op is None:
         if not isinstance(op_type, str):
-            raise UnknownOperatorError(f"Custom: op_type is the name an operator was registered by, got {op_type!r}")
+            raise unknown_operator(f"Custom: op_type is the name an operator was registered by, got {op_type!r}")
         options = [name[len("custom."):] for name in names("custom.")]
-        raise UnknownOperatorError(f"there is no custom operator {op_type!r}. " + (
+        raise unknown_operator(f"there is no custom operator {op_type!r}. " + (
             f"A built-in one has the name: nd.{op_type}, sym.{op_type}" if find(str(op_type)) else
             f"{did_you_mean(op_type, options)} @mx.operator.register({op_type!r}) above a Prop registers one"))
     return op

@@ -69,9 +69,9 @@ for _name in _DONE.split():
 
 def _notes_of_specs(error: BaseException, title: str, attrs: PropUse, **lists: list) -> None:
     """Add to an exception of a user's method the specs of the method's arguments."""
-    texts = [f"{name} {', '.join(f'{show(a.shape)} {np.dtype(a.dtype)}' for a in arrays if a.dtype)}"
-             for name, arrays in lists.items() if arrays]
-    note_given(error, title, "; ".join(texts))
+    specs = {name: ", ".join([f"{show(a.shape)} {np.dtype(a.dtype)}" for a in arrays if a.dtype])
+             for name, arrays in lists.items()}
+    note_given(error, title, "; ".join([f"{name} {text}" for name, text in specs.items() if text]))
     attrs.explain(error)
 
 

@@ -22,9 +22,10 @@ from typing import (
 )
 
 from ..core.op import Op
-from ..core.registry import find, get, names
+from ..core.registry import count_of_names, find, get, names
 from ..core.registry import register as enter
 from ..core.registry import user_operator as custom
+from ..core.setting_reads import reads_setting
 from ..core.slots import Slot
 from .custom_op import CustomOp, CustomOpProp
 from .function import of_function
@@ -392,6 +393,7 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
     return TO_JAX.function(op, parameters, random, attrs)
 
 
+@reads_setting(answer=count_of_names)
 def get_all_registered_operators() -> list[str]:
     """Names of all built-in operators."""
     return [name for name in names() if not name.startswith("custom.")]

@@ -480,7 +480,7 @@ class RegisteredProp(UsersSchema):
         The name and the class that were registered.
     calls : Recent
         Caches of eager calls, by their keywords.
-    told : set of str
+    warned : set of str
         Inputs for which a warning was issued that their gradient is not written.
     rule_of_class : Rule
         The gradient rule that asks the class.

@@ -24,6 +24,7 @@ from ..core.bytecode_names import HANDLERS, loads, parts
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, CONTAINERS, HEAP_TYPE, PLAIN, Check, Comparisons, elements, package_of
 from ..core.op import Op
+from ..core.setting_reads import READERS
 from ..errors import is_ours
 from .gradient import READS, UsersSchema
 
@@ -183,7 +184,9 @@ class _Places:
                 return
             self._met[id(value), names] = value
         if issubclass(cls, types.FunctionType):
-            if not is_ours(value.__code__):
+            if id(value.__code__) in READERS:
+                self.known = False
+            elif not is_ours(value.__code__):
                 self.function(value)
                 for name in names.intersection(vars(value)):
                     self.comparisons.path(value, "{}.__dict__", vars(value), label)
@@ -199,6 +202,8 @@ class _Places:
             self._module(value, names)
         elif issubclass(cls, type) and not _is_constant(value) and value.__module__ != "builtins":
             self.kind(value)
+        elif issubclass(cls, type) and any(isinstance(vars(cls).get(name), property) for name in names):
+            self.known = False  # a property of a class of this library, as ``Context.default_ctx``, reads a setting
         elif issubclass(cls, (*CONTAINERS, np.ndarray)) and cls not in _EXACT:
             self.known = False
         elif issubclass(cls, CONTAINERS):
@@ -262,7 +267,7 @@ class _Places:
             for name in names.intersection(vars(module)):  # a program may replace these functions
                 value = vars(module)[name]
                 self.comparisons.entry(vars(module), name, value, f"{module.__name__}.{name}")
-                if isinstance(value, types.ModuleType):
+                if isinstance(value, (types.ModuleType, types.FunctionType, type)):
                     self.value(value, f"{module.__name__}.{name}", names)
         elif module.__name__.partition(".")[0] in sys.stdlib_module_names:
             self.known = False

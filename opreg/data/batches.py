@@ -19,8 +19,9 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.sparse_arrays import over_stored
 from opreg.ndarray.sparse_numbers import Csr
 
+from ..core.settings import Checked, whole_number
 from ..core.spec import Shape, as_dtype, is_floating
-from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn, whole_number
+from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn
 from ..typing import DTypeLike
 
 __all__ = ["DataDesc", "DataBatch", "DataIter", "NDArrayIter", "ResizeIter", "PrefetchingIter"]
@@ -111,7 +112,7 @@ def leave(what: str, keywords: Iterable[str], valid: Iterable[str]) -> None:
         warnings.warn(f"{what}: there is no keyword {name!r}: it is ignored{meant}", UserWarning, stacklevel=3)
 
 
-class DataIter:
+class DataIter(Checked):
     """Base of iterators over batches, which restart after ``reset``.
 
     A subclass defines ``iter_next`` and the ``get`` methods, or ``next``; and ``provide_data`` and ``provide_label``,

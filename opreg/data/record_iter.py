@@ -16,8 +16,9 @@ from opreg.ndarray import load as load_arrays
 from opreg.ndarray import save as save_arrays
 
 from ..core import threads
+from ..core.settings import whole_number
 from ..core.spec import Shape, as_dtype
-from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note, whole_number
+from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
 from ..typing import DTypeLike
 from . import codec
 from .batches import DataBatch, DataDesc, DataIter, Prefetched, leave

@@ -40,8 +40,8 @@ class _MpiRequest(Request):
         The request of the call, and for a large one that of a barrier.
     finish : function or None
         A function that stores the received data.
-    held : object
-        Memory that has to stay alive until then.
+    owner : object
+        The object that keeps the sent memory alive until the call has ended.
     """
 
     def __init__(self, result: Array, watch: Watch, position: Position, requests: Sequence[Any],

@@ -41,14 +41,27 @@ __all__ = ["Term", "Expression", "Instruction", "Primitive", "KEPT", "PRIMITIVES
 class Primitive(NamedTuple):
     """A primitive: how it is computed and differentiated, and which operator it corresponds to.
 
-    ``function`` is the name of a ufunc of the array module, or a function ``f(xp, *arrays, out=None)`` whose output may
-    be one of the arrays. ``derivative(g, y, *args)`` gives a term, or None, for each argument; if ``derivative`` is
-    None, the derivative is zero. ``operator`` is the name of the operator, its key in ``value.BINARY``, or a function
-    that applies it to values. ``exact`` says that integers give integers, ``logical`` that the result is 0 or 1.
-    ``dtype`` is the dtype of the result if it differs from the arguments'. ``whole`` computes it on integers, if
-    ``function`` does not, and ``device`` on arrays of a device whose ufunc differs from NumPy's. ``cost`` is its cost
-    relative to an addition; a primitive without one is never computed twice to save memory. ``equality`` says that it
-    compares its arguments for exact equality.
+    Attributes
+    ----------
+    function : str or callable
+        The name of a ufunc of the array module, or a function ``f(xp, *arrays, out=None)`` whose output may be one of
+        the arrays.
+    derivative : callable, optional
+        ``derivative(g, y, *args)`` returns a term, or None, for each argument. Without it the derivative is zero.
+    operator : str or callable
+        The name of the operator, its key in ``value.BINARY``, or a function that applies it to values.
+    exact, logical : bool
+        Whether integers give integers; whether the result is 0 or 1.
+    dtype : np.dtype, optional
+        The dtype of the result if it differs from the arguments'.
+    integer_function : callable, optional
+        Computes the primitive on integers if ``function`` cannot.
+    cost : int, optional
+        The cost relative to an addition. A primitive without one is never computed twice to save memory.
+    equality : bool
+        Whether it compares its arguments for exact equality.
+    device : callable, optional
+        Computes the primitive on arrays of a device whose ufunc differs from NumPy's.
     """
 
     name: str
@@ -58,7 +71,7 @@ class Primitive(NamedTuple):
     exact: bool = False
     logical: bool = False
     dtype: np.dtype | None = None
-    whole: Callable[..., Array] | None = None
+    integer_function: Callable[..., Array] | None = None
     cost: int | None = None
     equality: bool = False
     device: Callable[..., Array] | None = None
@@ -66,7 +79,7 @@ class Primitive(NamedTuple):
     def resolve(self, xp: ArrayModule, on_integers: bool = False) -> Callable[..., Array]:
         """The function that computes it on arrays of ``xp``, with ``on_integers`` on integers. The output may be
         the last positional argument, except to a function for integers."""
-        function = self.whole if on_integers and self.whole is not None else self.function
+        function = self.integer_function if on_integers and self.integer_function is not None else self.function
         if xp is not np and not on_integers and self.device is not None:
             function = self.device
         return getattr(xp, function) if isinstance(function, str) else functools.partial(function, xp)
@@ -76,7 +89,7 @@ PRIMITIVES: dict[str, Primitive] = {}
 
 
 class Instruct(Protocol):
-    """Applies a primitive: to terms, which gives a term, or to floats, which gives a float."""
+    """A function that applies a primitive: it returns a term for terms, and a float for floats."""
 
     @overload
     def __call__(self, first: Term, /, *rest: Operand) -> Term: ...
@@ -89,11 +102,11 @@ class Instruct(Protocol):
 def primitive(name: str, function: str | Callable[..., Array] | None = None,
               derivative: Callable[..., Sequence[Operand | None]] | None = None,
               operator: str | Callable[..., Value] | None = None, *, exact: bool = False, logical: bool = False,
-              whole: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False,
+              integer_function: Callable[..., Array] | None = None, cost: int | None = None, equality: bool = False,
               device: Callable[..., Array] | None = None) -> Instruct:
     """Define a primitive and return the function that applies it to terms, or computes it for floats."""
-    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None, whole, cost,
-                     equality, device)
+    prim = Primitive(name, function or name, derivative, operator or name, exact or logical, logical, None,
+                     integer_function, cost, equality, device)
     PRIMITIVES[name] = prim
 
     def call(*args: Operand) -> Operand:
@@ -220,7 +233,7 @@ def _apply_where(condition: Value, left: Value | float, right: Value | float) ->
 
 # ------------------------------------------------------------------------------------------ instructions
 
-# First come primitives without a derivative, then the others, each after those that its derivative uses.
+# Primitives without a derivative come first, then the others, each behind the primitives that its derivative uses.
 sign = primitive("sign", cost=4, exact=True)
 # The sign of a value that is not negative.
 positive = primitive("positive", "sign", cost=2, operator="sign", exact=True)
@@ -242,7 +255,7 @@ add = primitive("add", cost=1, derivative=lambda g, y, a, b: (g, g), exact=True)
 subtract = primitive("subtract", cost=1, derivative=lambda g, y, a, b: (g, -g), operator="sub", exact=True)
 multiply = primitive("multiply", cost=1, derivative=lambda g, y, a, b: (g * b, g * a), operator="mul", exact=True)
 divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * y / b), operator="truediv",
-                   whole=integers.quotient)
+                   integer_function=integers.quotient)
 
 
 def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) -> Array:
@@ -259,11 +272,12 @@ def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) ->
 
 
 mod = primitive("mod", device=_mod_on_device, derivative=lambda g, y, a, b: (g, -g * floor(a / b)), exact=True,
-                whole=integers.remainder)
+                integer_function=integers.remainder)
 negative = primitive("negative", cost=1, derivative=lambda g, y, a: (-g,), exact=True)
 absolute = primitive("absolute", cost=1, derivative=lambda g, y, a: (g * sign(a),), operator="abs", exact=True)
 square = primitive("square", cost=1, derivative=lambda g, y, a: (g * a * 2.0,), exact=True)
-reciprocal = primitive("reciprocal", cost=2, derivative=lambda g, y, a: (-g * square(y),), whole=integers.reciprocal)
+reciprocal = primitive("reciprocal", cost=2, derivative=lambda g, y, a: (-g * square(y),),
+                       integer_function=integers.reciprocal)
 sqrt = primitive("sqrt", cost=4, derivative=lambda g, y, a: (g * 0.5 / y,))
 cbrt = primitive("cbrt", derivative=lambda g, y, a: (g / (square(y) * 3.0),))
 hypot = primitive("hypot", derivative=lambda g, y, a, b: (g * a / y, g * b / y))
@@ -273,7 +287,7 @@ log = primitive("log", cost=4, derivative=lambda g, y, a: (g / a,))
 log1p = primitive("log1p", cost=4, derivative=lambda g, y, a: (g / (a + 1.0),))
 log2 = primitive("log2", derivative=lambda g, y, a: (g / (a * math.log(2.0)),))
 log10 = primitive("log10", derivative=lambda g, y, a: (g / (a * math.log(10.0)),))
-power = primitive("power", operator="pow", whole=integers.power, derivative=lambda g, y, a, b: (
+power = primitive("power", operator="pow", integer_function=integers.power, derivative=lambda g, y, a, b: (
     g * b * a ** (b - 1), g * y * log(a) if isinstance(b, Term) else None))
 cos: Instruct
 cosh: Instruct
@@ -320,8 +334,8 @@ def astype(dtype: np.dtype) -> Primitive:
                      dtype=dtype)
 
 
-#: Whether the random number of an element's place is below a share: of the element, a draw (see ``counting``) and the
-#: share. It occurs only in expressions that passes make.
+#: The mask of dropout: whether the random number at the position of an element is below a probability. Its arguments
+#: are the element, a draw (see ``counting``) and the probability. Only passes make expressions with it.
 KEPT = Primitive("kept", counting.kept, None, "kept", logical=True)
 
 
@@ -418,9 +432,9 @@ class Expression:
     def __init__(self, inputs: Sequence[Term], term: Operand):
         self.inputs = tuple(inputs)
         self.term: Operand | None = term
-        self._hold(len(inputs), *_compile(inputs, term))
+        self._set_code(len(inputs), *_compile(inputs, term))
 
-    def _hold(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
+    def _set_code(self, arity: int, code: list[Instruction], results: Sequence[int | float]) -> Expression:
         self.arity, self.code, self.result, self.results = arity, code, results[0], tuple(results)
         self._resolved: tuple[ArrayModule | None, list[Resolved]] = (None, [])
         self._kinds: dict[np.dtype, tuple[np.dtype, list[list[float]]]] = {}
@@ -431,7 +445,7 @@ class Expression:
         """An expression from instructions that were not traced: it has no terms, so it cannot be differentiated."""
         self = cls.__new__(cls)
         self.inputs, self.term = (), None
-        return self._hold(arity, code, results)
+        return self._set_code(arity, code, results)
 
     def __repr__(self) -> str:
         text = " ".join(f"{prim.name}({', '.join(map(str, args))})" for prim, args in self.code)
@@ -452,7 +466,7 @@ class Expression:
             if logical:
                 value = value.astype(next(operand.dtype for operand in values if not isinstance(operand, float)))
             registers.append(value)
-        return self._answer(xp, registers)
+        return self._results(xp, registers)
 
     def on(self, xp: ArrayModule, dtype: np.dtype) -> Callable[..., Any]:
         """The expression as a function of arrays of one floating-point dtype, with everything prepared that does not
@@ -465,16 +479,16 @@ class Expression:
         """
         return self._prepared(xp, dtype, self._functions(xp))
 
-    def whole(self, dtype: np.dtype) -> Callable[..., Any] | None:
+    def integer_function(self, dtype: np.dtype) -> Callable[..., Any] | None:
         """The function of ``on`` for integer arrays of the host; None for other dtypes, and where the expression is
         computed in a wider one.
 
         Examples
         --------
-        >>> trace(lambda x: maximum(x, 0.0), 1).whole(np.dtype("int8"))(np.int8([-1, 2]))
+        >>> trace(lambda x: maximum(x, 0.0), 1).integer_function(np.dtype("int8"))(np.int8([-1, 2]))
         array([0, 2], dtype=int8)
         """
-        if dtype.kind not in "iu" or self._among(dtype)[0] != dtype:
+        if dtype.kind not in "iu" or self._integer_dtype(dtype)[0] != dtype:
             return None
         return self._prepared(np, dtype, [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code])
 
@@ -522,7 +536,7 @@ class Expression:
                 registers[slot] = value.astype(dtype) if logical else value
             if answer is not None:
                 return registers[answer]
-            return self._answer(xp, [*arrays, *[registers[slot] for slot in slots[first_slot:]]])
+            return self._results(xp, [*arrays, *[registers[slot] for slot in slots[first_slot:]]])
 
         return run
 
@@ -533,13 +547,13 @@ class Expression:
 
     def _on_integers(self, xp: ArrayModule, arrays: Sequence[Array]) -> Any:
         dtype = arrays[0].dtype
-        wide, constants = self._among(dtype)
+        wide, constants = self._integer_dtype(dtype)
         registers = [array.astype(wide) for array in arrays]
         for (prim, args), numbers in zip(self.code, constants):
             value = prim.resolve(xp, not is_floating(wide))(*[
                 registers[a] if isinstance(a, int) else number_on(xp, each, wide) for a, each in zip(args, numbers)])
             registers.append(value.astype(wide) if prim.logical else value)
-        result = self._answer(xp, registers)
+        result = self._results(xp, registers)
         return result if is_floating(wide) or dtype.kind == "b" else result.astype(dtype, copy=False)
 
     def on_integers(self, xp: ArrayModule, ins: Sequence[Array], out: Array) -> Callable[[], object] | None:
@@ -552,7 +566,7 @@ class Expression:
         prim, args = self.code[0]
         if prim.logical:
             return None
-        function, (wide, constants) = prim.resolve(np, True), self._among(dtype)
+        function, (wide, constants) = prim.resolve(np, True), self._integer_dtype(dtype)
         if wide != dtype or not isinstance(function, np.ufunc):
             return None
         values = [ins[a] if isinstance(a, int) else number_on(np, each, dtype) for a, each in zip(args, constants[0])]
@@ -563,11 +577,11 @@ class Expression:
         """Whether integers give integers: every instruction does, or the only one has a form for integers, and all
         constants are integers that fit into int64."""
         alone = len(self.code) == 1
-        return all((prim.exact or (alone and prim.whole is not None))
+        return all((prim.exact or (alone and prim.integer_function is not None))
                    and all(isinstance(a, int) or (a.is_integer() and abs(a) < _REACH) for a in args)
                    for prim, args in self.code)
 
-    def _among(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
+    def _integer_dtype(self, dtype: np.dtype) -> tuple[np.dtype, list[list[float]]]:
         """The dtype in which arrays of an integer dtype are computed, wide enough for all constants, and the arguments
         of each instruction with the constants converted to Python's int or float."""
         if dtype not in self._kinds:
@@ -581,7 +595,7 @@ class Expression:
             self._kinds[dtype] = wide, [[a if isinstance(a, int) else number(a) for a in args] for _, args in self.code]
         return self._kinds[dtype]
 
-    def _answer(self, xp: ArrayModule, registers: Sequence[Array]) -> Any:
+    def _results(self, xp: ArrayModule, registers: Sequence[Array]) -> Any:
         """The result, or a tuple of several."""
         results = tuple([registers[result] if isinstance(result, int) else
                          xp.full(registers[0].shape, result, registers[0].dtype) for result in self.results])
@@ -641,11 +655,11 @@ def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callabl
               ) -> Callable[[Call], str | None]:
     """The ``accepts`` of a kernel that needs the operator's expression: it declines attributes without one."""
 
-    def asked(call: Call) -> str | None:
+    def declined(call: Call) -> str | None:
         scalar = expression(call.attrs)
         return "there is no expression for these attributes" if scalar is None else accepts(scalar, call)
 
-    return asked
+    return declined
 
 
 def trace(function: Callable[..., Operand], arity: int) -> Expression:
@@ -688,7 +702,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known_regi
 
 
 def derive(expression: Expression, wrt: int, output: bool = False) -> Expression:
-    """The expression ``(g, *inputs) -> g * d result / d input[wrt]``; with ``output``, of the result as well.
+    """The expression ``(g, *inputs) -> g * d result / d input[wrt]``; with ``output``, its last input is the result.
 
     Examples
     --------

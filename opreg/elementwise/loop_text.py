@@ -36,7 +36,7 @@ __all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "speciali
 # transpositions. Sums of more than LONG elements are pairwise.
 _SHORT, LONG = 32, 1 << 14
 # Functions that return a new array: ``where`` has no ``out``, and ``sign`` with one takes ten times as long.
-_MAKING = ("where", "sign")
+_WITHOUT_OUT = ("where", "sign")
 # Threads are used from this number of element-wise instructions on: with fewer, memory is the limit.
 _SHARED = 4
 
@@ -75,17 +75,20 @@ class Layout(NamedTuple):
 
 
 def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> np.dtype:
-    """The dtype that a loop is computed in: float64 if an input or output with a value per element has it, or an output
-    of a reduction; ``loop.whole`` if all such inputs are integers, or all outputs of a reduction; else float32."""
+    """The dtype that a loop is computed in.
+
+    It is float64 if an input or output with a value per element, or an output of a reduction, has this dtype. It is
+    ``loop.integer_dtype`` if all such inputs, or all outputs of a reduction, are integers. Otherwise it is float32.
+    """
     reduces = RowLayout.ELEMENT not in loop.rows.results
     read = [dtype for dtype, along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT]
     result_dtypes = [dtype for dtype, along in zip(outs, loop.rows.results)
             if dtype is not None and (reduces or along is RowLayout.ELEMENT)]
     wide = any(is_numpy_float(dtype) and dtype.itemsize == 8 for dtype in (*read, *result_dtypes))
     if reduces and result_dtypes and all(dtype.kind in "iu" for dtype in result_dtypes):
-        return np.dtype(loop.whole)
+        return np.dtype(loop.integer_dtype)
     if not wide and all(dtype.kind in "iub" for dtype in read):
-        return np.dtype(loop.whole)
+        return np.dtype(loop.integer_dtype)
     return np.dtype(np.float64 if wide else np.float32)
 
 
@@ -103,8 +106,8 @@ class _Writer:
         self.axes = (0,) if layout.turned else layout.axes
         letters = string.ascii_lowercase[8:8 + layout.rank]
         kept_letters = "".join(letter for axis, letter in enumerate(letters) if axis not in self.axes)
-        self.words = letters, kept_letters
-        self.back = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
+        self.letters = letters, kept_letters
+        self.new_axes = f"[{', '.join('None' if axis in self.axes else ':' for axis in range(layout.rank))}]"
         self.axis = str(self.axes[0] if len(self.axes) == 1 else self.axes)
         # Whether the values of a register differ within a set, and among sets.
         self.within = [along in (RowLayout.ELEMENT, RowLayout.COLUMN) for along in rows.inputs]
@@ -239,18 +242,18 @@ class _Writer:
 
     def _reduced(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
         """The text of the call of a reduction."""
-        (letters, output_letters), value = self.words, self._operand(reads[0])
+        (letters, output_letters), value = self.letters, self._operand(reads[0])
         source = reads[0]
         if not isinstance(source, int) or not self.within[source]:  # the same value for all elements of a set
             return {"row_sum": f"{value} * size", "row_product": f"power({value}, size)"}.get(kind, f"{value} + 0.0")
         is_full = self._is_full(source)
         if kind == "row_sum" and len(reads) == 2 and register in self.factors:
             second = self._operand(reads[1])
-            return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.back}"
+            return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.new_axes}"
         if kind == "row_sum" and is_full and self.layout.turned:
             return f"matmul(ones, {value})[None]"
         if kind == "row_sum" and is_full and not self.layout.long:
-            return f"einsum('{letters}->{output_letters}', {value}){self.back}"
+            return f"einsum('{letters}->{output_letters}', {value}){self.new_axes}"
         if source >= self.arity or source in self.memory or not self.layout.converted[source]:
             return f"{kind}({value}, {self.axis}, None, {self._target(register)}, True)"
         if kind in ("row_sum", "row_product"):  # converts the elements itself
@@ -291,10 +294,10 @@ class _Writer:
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
             return
-        if function in _MAKING or register in self.conditions:  # these need no memory beforehand
+        if function in _WITHOUT_OUT or register in self.conditions:  # these need no memory beforehand
             self._release(position, dying)
             self._line(f"{name} = {call})")
-            if function in _MAKING and self.spans[register]:
+            if function in _WITHOUT_OUT and self.spans[register]:
                 self.memory[register] = name
             return
         place = self._place(register, position, dying)
@@ -352,11 +355,11 @@ def loop_text(rows: RowExpression, layout: Layout) -> str:
         divide(y0, r1, y0)
     <BLANKLINE>
     """
-    return _written(rows, layout)[0]
+    return _text_and_constants(rows, layout)[0]
 
 
 @cached(512)
-def _written(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
+def _text_and_constants(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
     """The text, and the constants that it reads as ``c0``, ``c1`` and so on."""
     writer = _Writer(rows, layout)
     text = writer.text()
@@ -367,7 +370,7 @@ def _written(rows: RowExpression, layout: Layout) -> tuple[str, list[float]]:
 
 
 @cached(512)
-def _code(text: str) -> CodeType:
+def _compiled(text: str) -> CodeType:
     module_code = compile(text, "<loop>", "exec")
     return next(const for const in module_code.co_consts if isinstance(const, CodeType))
 
@@ -377,7 +380,7 @@ def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
     return xp.arange(size, dtype=dtype).reshape(shape)
 
 
-def _reducing(xp: ArrayModule, name: str) -> Callable[..., Array]:
+def _reduction(xp: ArrayModule, name: str) -> Callable[..., Array]:
     """A reduction with the parameters of ``ufunc.reduce``."""
     if xp is np:
         ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
@@ -409,7 +412,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
         "power": xp.power, "shape": loop.view, "size": np.asarray(size, dtype) if xp is np else float(size)}
     for prim, _ in loop.rows.expression.code:
         if prim.name in REDUCTIONS:
-            space[prim.name] = _reducing(xp, prim.name)
+            space[prim.name] = _reduction(xp, prim.name)
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
             space["places"] = functools.partial(_places, xp, size, dtype, place)
@@ -419,15 +422,15 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
             space[f"host_{prim.name}"] = prim.resolve(np)
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
-    text, constants = _written(loop.rows, layout)
+    text, constants = _text_and_constants(loop.rows, layout)
     for number, value in enumerate(constants):  # a ufunc of the host takes half as long for it in an array
         space[f"c{number}"] = np.asarray(value, dtype) if xp is np else value
-    tile = FunctionType(_code(text), space)
+    tile = FunctionType(_compiled(text), space)
     tile.__dict__["plain"] = True  # it calls only ufuncs
     return tile
 
 
-def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None], dtype: np.dtype, xp: ArrayModule,
+def _layout_of(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None], dtype: np.dtype, xp: ArrayModule,
               shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
     rows, size = loop.rows, loop.size
     extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
@@ -440,7 +443,7 @@ def _laid_out(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | Non
                   shared or ((),) * len(outs), turned, reduces or size > LONG, reduces)
 
 
-def _seen(loop: Loop, array: Array, along: RowLayout) -> Array:
+def _as_view(loop: Loop, array: Array, along: RowLayout) -> Array:
     """An array reshaped to the view of a loop."""
     shape = loop.place(along)
     return array if array.shape == shape else array.reshape(shape)
@@ -451,11 +454,11 @@ def _is_empty(loop: Loop) -> bool:
     return math.prod(loop.view) == 0 and all(along is RowLayout.ELEMENT for along in loop.rows.results)
 
 
-def _parts(loop: Loop, arrays: Sequence[Array], reaches: Sequence[RowLayout], rows: slice) -> list[Array]:
+def _parts(loop: Loop, arrays: Sequence[Array], row_layouts: Sequence[RowLayout], rows: slice) -> list[Array]:
     """The parts of the arrays that belong to some sets."""
     length = loop.view[0]
     return [array if array.shape[0] != length or along is RowLayout.COLUMN else array[rows]
-            for array, along in zip(arrays, reaches)]
+            for array, along in zip(arrays, row_layouts)]
 
 
 def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[Array | None] | None,
@@ -463,7 +466,7 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
     """The results of a loop, computed in ``dtype``: in ``outs`` if given, else in new arrays."""
     rows = loop.rows
     ins = ins[:len(rows.inputs)]
-    views = [_seen(loop, array, along) for array, along in zip(ins, rows.inputs)]
+    views = [_as_view(loop, array, along) for array, along in zip(ins, rows.inputs)]
     made: list[Array] = []
     for i, along in enumerate(rows.results):
         out, shape = None if outs is None else outs[i], loop.place(along)
@@ -474,11 +477,11 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
     if not _is_empty(loop):
         shared = tuple([tuple([i for i, view in enumerate(views) if xp.may_share_memory(view, array)])
                         for array in made])
-        layout = _laid_out(loop, [array.dtype for array in ins], [array.dtype for array in made], dtype, xp, shared)
+        layout = _layout_of(loop, [array.dtype for array in ins], [array.dtype for array in made], dtype, xp, shared)
         tile = _tile(loop, layout, dtype, xp)
-        arrays, reaches = [*views, *made], (*rows.inputs, *rows.results)
-        parts = _cut(loop, dtype) if xp is np else [slice(None)]
-        run([functools.partial(tile, *_parts(loop, arrays, reaches, part)) for part in parts])
+        arrays, row_layouts = [*views, *made], (*rows.inputs, *rows.results)
+        parts = _slices(loop, dtype) if xp is np else [slice(None)]
+        run([functools.partial(tile, *_parts(loop, arrays, row_layouts, part)) for part in parts])
     results = [array.reshape(shape) for array, shape in zip(made, loop.results)]
     for i, out in enumerate(outs or ()):
         if out is not None and not out.flags.c_contiguous:
@@ -487,11 +490,11 @@ def run_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence[A
     return results
 
 
-def _nothing(*arrays: Array) -> None:
+def _do_nothing(*arrays: Array) -> None:
     """Does nothing, for sets without elements."""
 
 
-def _cut(loop: Loop, dtype: np.dtype) -> list[slice]:
+def _slices(loop: Loop, dtype: np.dtype) -> list[slice]:
     """Slices of the first axis that are computed separately: parts that fit into the cache, shared among threads."""
     rows = loop.rows
     count = sum(rows.registers[a] is RowLayout.ELEMENT for _, args in rows.expression.code for a in args[:1]
@@ -508,14 +511,14 @@ def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None =
     count = len(ins)
     ins = ins[:len(rows.inputs)]
     dtype = computed_in(loop, [array.dtype for array in ins], [result] * len(rows.results))
-    layout = _laid_out(loop, [array.dtype for array in ins], [dtype] * len(rows.results), dtype, np)
-    tile = _nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)
+    layout = _layout_of(loop, [array.dtype for array in ins], [dtype] * len(rows.results), dtype, np)
+    tile = _do_nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)
     places = [loop.place(along) for along in rows.inputs]
     targets = [loop.place(along) for along in rows.results]
-    reaches = (*rows.inputs, *rows.results)
+    row_layouts = (*rows.inputs, *rows.results)
     seen = [None if array.shape == place else place for array, place in zip(ins, places)]
     reshaped = [None if target == shape else shape for target, shape in zip(targets, shapes)]
-    parts = _cut(loop, dtype)
+    parts = _slices(loop, dtype)
     if count == len(shapes) == 1 and len(parts) == 1:
         (place,), (target,), (shape,) = seen, targets, reshaped
         code, keeps = rows.expression.code, shape is None
@@ -527,7 +530,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None =
             return out if shape is None else out.reshape(shape)
 
         if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS:
-            reduce, axes = _reducing(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
+            reduce, axes = _reduction(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
             sums = dtype if layout.converted[0] and code[0][0].name in ("row_sum", "row_product") else None
             # A single call computes the result, if the array is contiguous.
             if keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0:
@@ -543,7 +546,7 @@ def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None =
         if len(parts) == 1:
             tile(*views)
         else:
-            run([functools.partial(tile, *_parts(loop, views, reaches, part)) for part in parts])
+            run([functools.partial(tile, *_parts(loop, views, row_layouts, part)) for part in parts])
         results = [out if shape is None else out.reshape(shape) for out, shape in zip(outs, reshaped)]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -561,16 +564,16 @@ def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence
     places = [address_of(array) for array in ins]
     shared = tuple([() if out is None else tuple([i for i, place in enumerate(places) if place == address_of(out)])
                     for out in outs])
-    layout = _laid_out(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs],
+    layout = _layout_of(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs],
                        dtype, xp, shared)
     tile = _tile(loop, layout, dtype, xp)
-    pairs = [(_seen(loop, array, along), along) for array, along in zip((*ins, *outs), (*rows.inputs, *rows.results))
+    pairs = [(_as_view(loop, array, along), along) for array, along in zip((*ins, *outs), (*rows.inputs, *rows.results))
              if array is not None]
-    arrays, reaches = [array for array, _ in pairs], [along for _, along in pairs]
-    parts = _cut(loop, dtype) if xp is np else [slice(None)]
+    arrays, row_layouts = [array for array, _ in pairs], [along for _, along in pairs]
+    parts = _slices(loop, dtype) if xp is np else [slice(None)]
     step = functools.partial(tile, *arrays)
     if len(parts) > 1:
-        step = functools.partial(run, [functools.partial(tile, *_parts(loop, arrays, reaches, part))
+        step = functools.partial(run, [functools.partial(tile, *_parts(loop, arrays, row_layouts, part))
                                        for part in parts])
     moved = list(map(own_bytes, arrays))
     step.__dict__.update(read=sum(moved[:len(ins)]), written=sum(moved[len(ins):]))

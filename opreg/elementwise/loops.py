@@ -35,7 +35,7 @@ class Sets(NamedTuple):
         The axes that a set lies along, or with ``exclude`` all but these, as in the operator ``sum``.
     keepdims : bool
         Whether results with one value per set keep the reduced axes, with length 1.
-    whole : str
+    integer_dtype : str
         The dtype in which integers are computed.
     scalar : bool
         Whether the rules are NumPy's: ``axis=()`` names no axes, and a value of all elements has rank zero.
@@ -45,13 +45,13 @@ class Sets(NamedTuple):
     axis: int | tuple[int, ...] | None
     exclude: bool
     keepdims: bool = True
-    whole: str = "int64"
+    integer_dtype: str = "int64"
     scalar: bool = False
 
     def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
         """The loop over inputs of these shapes, with neighbouring axes joined or as they are."""
         shape, axes = self._seen(shapes)
-        return _loop(self.rows, shape, axes, self.keepdims, self.whole, folds or not axes, self.scalar)
+        return _loop(self.rows, shape, axes, self.keepdims, self.integer_dtype, folds or not axes, self.scalar)
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results for inputs of these shapes; empty sets have no maximum or minimum."""
@@ -74,7 +74,7 @@ class Sets(NamedTuple):
 
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
          inputs: tuple[RowLayout, ...] = (RowLayout.ELEMENT,), exclude: bool = False, keepdims: bool = True,
-         whole: str = "int64", scalar: bool = False, **settings: Any) -> Sets:
+         integer_dtype: str = "int64", scalar: bool = False, **settings: Any) -> Sets:
     """The ``Sets`` of a function, which takes a term for each input and returns one or several.
 
     ``inputs`` says whether an input has a value for each element, set or place in a set; ``settings`` are passed to the
@@ -87,7 +87,7 @@ def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
     >>> sets(row_sum, 1, keepdims=False).results([(2, 3, 4)])
     [(2, 4)]
     """
-    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, whole, scalar)
+    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, integer_dtype, scalar)
 
 
 def check_some(shape: Shape, axes: Sequence[int]) -> None:
@@ -123,7 +123,7 @@ class Loop(NamedTuple):
         The axes of the view that a set lies along.
     results : tuple of Shape
         The shapes of the results.
-    whole : str
+    integer_dtype : str
         The dtype that integers are computed in.
     """
 
@@ -131,7 +131,7 @@ class Loop(NamedTuple):
     view: Shape
     axes: tuple[int, ...]
     results: tuple[Shape, ...]
-    whole: str
+    integer_dtype: str
 
     @property
     def size(self) -> int:
@@ -195,10 +195,10 @@ def _elements(rows: RowExpression, size: int) -> Expression | None:
 
 
 @cached(1024)
-def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, whole: str, folds: bool,
+def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, integer_dtype: str, folds: bool,
           scalar: bool) -> Loop:
     view = folded(shape, axes) if folds else (shape, axes)
-    return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims, scalar)), whole)
+    return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims, scalar)), integer_dtype)
 
 
 def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool) -> list[Shape]:
@@ -243,7 +243,7 @@ def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]
 # --------------------------------------------------------------------------------------------- gradients
 
 # Gradient of a reduction with respect to an element of a set: a function of the output gradient, the result, and the
-# element. If several elements are the largest, each gets the whole gradient.
+# element. If several elements are the largest, each gets the integer_dtype gradient.
 _REDUCTION_GRADIENTS: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
     "row_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
     "row_max": lambda g, y, x: g * equal(x, y), "row_min": lambda g, y, x: g * equal(x, y)}

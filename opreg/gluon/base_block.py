@@ -10,13 +10,18 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from opreg.ndarray.io import load, save
+from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.naming import Prefix, new_name
 
 from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write
-from ..errors import is_it, warn
+from ..core.settings import Checked
+from ..core.spec import show
+from ..errors import is_it, note, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
@@ -83,7 +88,7 @@ class _CurrentScope(NamedTuple):
     outer: _CurrentScope | None
 
 
-class Block:
+class Block(Checked):
     """A network or a layer: derive from it, make children in the constructor, and define ``forward``.
 
     Blocks and parameters that become attributes are registered, so that ``collect_params``, ``initialize`` and files
@@ -116,6 +121,9 @@ class Block:
     _version = 0
 
     def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+        if not (prefix is None or isinstance(prefix, str)):
+            add = "; children are added by add(block)" if isinstance(prefix, Block) else ""
+            raise BlockError(f"{type(self).__name__}: prefix: expected a str or None, got {type(prefix).__name__}{add}")
         self._empty_prefix = prefix == ""
         self._prefix, self._params = _BlockScope.create(prefix, params, self._alias())
         self._name = self._prefix.removesuffix("_")
@@ -382,7 +390,15 @@ class Block:
         if self._forward_pre_hooks:
             for hook in list(self._forward_pre_hooks.values()):
                 hook(self, args)
-        out = self.forward(*args)
+        try:
+            out = self.forward(*args)
+        except Exception as error:
+            if not any(text.startswith("in block ") for text in getattr(error, "__notes__", ())):
+                given = ", ".join([_in_words(value) for value in args])
+                block = repr(self)
+                block = type(self).__name__ if "\n" in block else block
+                note(error, f"in block {self.name}, {block}, given {given}")
+            raise
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
                 hook(self, args, out)
@@ -405,6 +421,13 @@ class Block:
             When the block is hybridized.
         """
         print_summary(self, inputs)
+
+
+def _in_words(value: Any) -> str:
+    """An input of a block in errors: shape and dtype of an array, the class of others."""
+    if not isinstance(value, NDArray):
+        return type(value).__name__
+    return f"{show(value.shape)} {np.dtype(value.dtype)}"
 
 
 def _number_blocks(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Block, dict[str, Any]]]:

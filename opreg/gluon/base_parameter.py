@@ -14,6 +14,7 @@ from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.mode import MODE
+from ..core.settings import Checked
 from ..errors import did_you_mean, warn
 from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
@@ -60,7 +61,7 @@ def _open(dim: int) -> bool:
     return dim == -1 or (dim == 0 and not MODE.np_shape)
 
 
-class Parameter:
+class Parameter(Checked):
     """A weight of a block: its name, shape and dtype, and after initialization an array for each context.
 
     Parameters
@@ -211,8 +212,11 @@ class Parameter:
                 f"Parameter '{self.name}' has not been initialized yet because initialization was deferred: its shape "
                 f"{self.shape} follows from the first input. Run the network on one batch first, or give in_units, "
                 "in_channels and their like")
-        raise BlockError(f"Parameter '{self.name}' has not been initialized: call initialize() of the block, or of "
-                         "block.collect_params(); block.params leaves out those of its children")
+        raise self._uninitialized()
+
+    def _uninitialized(self) -> BlockError:
+        return BlockError(f"Parameter '{self.name}' has not been initialized: call initialize() of the block, or of "
+                          "block.collect_params(); block.params leaves out those of its children")
 
     def data(self, ctx: Context | None = None) -> NDArray:
         """Its array on a context.
@@ -298,7 +302,7 @@ class Parameter:
             return self._ctx_list
         if self._deferred_init:
             return self._deferred_init[1]
-        raise BlockError(f"Parameter '{self.name}' has not been initialized")
+        raise self._uninitialized()
 
     def zero_grad(self) -> None:
         """Set its gradients to zero, if it has any."""
@@ -430,7 +434,7 @@ class Parameter:
         self.shape = data.shape
         if self._data is None:
             if not self._deferred_init:
-                raise BlockError(f"Parameter '{self.name}' has not been initialized")
+                raise self._uninitialized()
             data = data if isinstance(data, NDArray) else array(data, dtype=self.dtype)
             self._deferred_init = (*self._deferred_init[:3], data)
             return

@@ -400,8 +400,9 @@ class HybridBlock(Block):
             with self.name_scope():
                 return self.hybrid_forward(symbol, x, *args, **parameters)
         if not contexts:
+            kinds = ", ".join([type(value).__name__ for value in (x, *args)])
             raise BlockError("In HybridBlock, there must be one NDArray or one Symbol in the input. Please check the "
-                             "type of the args.")
+                             f"type of the args: {kinds}. mx.nd.array(x) makes an NDArray")
         ctx = contexts[0]
         if current_context() is ctx:
             return self._computed(ctx, contexts, x, *args)

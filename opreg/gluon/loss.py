@@ -77,7 +77,14 @@ class L2Loss(Loss):
 
 
 class L1Loss(Loss):
-    """The absolute difference."""
+    """The absolute difference.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> L1Loss()(nd.array([[1, 4], [2, 2]]), nd.array([[1, 2], [2, 1]])).asnumpy()
+    array([1. , 0.5], dtype=float32)
+    """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -96,6 +103,12 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
         Whether predictions are probabilities; otherwise they are logits.
     weight, batch_axis
         See ``Loss``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> SigmoidBinaryCrossEntropyLoss()(nd.array([[0], [2]]), nd.array([[1], [0]])).asnumpy().round(3)
+    array([0.693, 2.127], dtype=float32)
     """
 
     def __init__(self, from_sigmoid: bool = False, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
@@ -171,6 +184,13 @@ class KLDivLoss(Loss):
         The axis of classes.
     weight, batch_axis
         See ``Loss``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> target = nd.array([[0.25, 0.75]])
+    >>> KLDivLoss()(nd.log(nd.array([[0.5, 0.5]])), target).asnumpy().round(4)
+    array([0.1308], dtype=float32)
     """
 
     def __init__(self, from_logits: bool = True, axis: int = -1, weight: float | None = None, batch_axis: int = 0,
@@ -197,6 +217,12 @@ class CTCLoss(Loss):
         Order of the axes of labels.
     weight
         See ``Loss``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> CTCLoss()(nd.ones((2, 20, 4)), nd.array([[1, 0, -1, -1], [2, 1, 1, -1]])).asnumpy().round(3)
+    array([18.828, 16.506], dtype=float32)
     """
 
     def __init__(self, layout: str = "NTC", label_layout: str = "NT", weight: float | None = None, **kwargs: Any):
@@ -223,7 +249,14 @@ class CTCLoss(Loss):
 
 class HuberLoss(Loss):
     """Squared differences over ``2 * rho`` where they are below ``rho``, and absolute ones less ``rho / 2``
-    elsewhere."""
+    elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> HuberLoss()(nd.array([[0.5], [3]]), nd.array([[0], [0]])).asnumpy()
+    array([0.125, 2.5  ], dtype=float32)
+    """
 
     def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -237,7 +270,14 @@ class HuberLoss(Loss):
 
 
 class HingeLoss(Loss):
-    """The amount by which predictions fall short of a margin; labels are -1 and 1."""
+    """The amount by which predictions fall short of a margin; labels are -1 and 1.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> HingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [-1]])).asnumpy()
+    array([0.5, 3. ], dtype=float32)
+    """
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -252,7 +292,14 @@ class HingeLoss(Loss):
 
 
 class SquaredHingeLoss(HingeLoss):
-    """The squared amount by which predictions fall short of a margin; labels are -1 and 1."""
+    """The squared amount by which predictions fall short of a margin; labels are -1 and 1.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> SquaredHingeLoss()(nd.array([[0.5], [2]]), nd.array([[1], [-1]])).asnumpy()
+    array([0.25, 9.  ], dtype=float32)
+    """
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
@@ -268,6 +315,12 @@ class LogisticLoss(Loss):
         See ``Loss``.
     label_format : {"signed", "binary"}
         Whether labels are -1 and 1, or 0 and 1.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> LogisticLoss()(nd.array([[0], [2]]), nd.array([[1], [-1]])).asnumpy().round(3)
+    array([0.693, 2.127], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, label_format: str = "signed", **kwargs: Any):
@@ -286,7 +339,14 @@ class LogisticLoss(Loss):
 
 
 class TripletLoss(Loss):
-    """The amount by which a sample is not closer to its positive than to its negative example by a margin."""
+    """The amount by which a sample is not closer to its positive than to its negative example by a margin.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> TripletLoss()(nd.array([[0, 0]]), nd.array([[0, 1]]), nd.array([[1, 1]])).asnumpy()
+    array([0.], dtype=float32)
+    """
 
     def __init__(self, margin: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -310,6 +370,12 @@ class PoissonNLLLoss(Loss):
         Whether predictions are logarithms of rates.
     compute_full : bool
         Whether to add Stirling's approximation of the factorial term.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> PoissonNLLLoss()(nd.array([0, 1]), nd.array([1, 3])).asnumpy().round(3)
+    array([0.359], dtype=float32)
     """
 
     def __init__(self, weight: float | None = None, from_logits: bool = True, batch_axis: int = 0,
@@ -329,7 +395,14 @@ class PoissonNLLLoss(Loss):
 
 class CosineEmbeddingLoss(Loss):
     """One minus the cosine for similar pairs, labelled 1; the cosine above a margin for dissimilar ones, labelled
-    -1."""
+    -1.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> CosineEmbeddingLoss()(nd.array([[1, 0]]), nd.array([[1, 1]]), nd.array([1])).asnumpy().round(3)
+    array([[0.293]], dtype=float32)
+    """
 
     def __init__(self, weight: float | None = None, batch_axis: int = 0, margin: float = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
@@ -357,6 +430,12 @@ class SDMLLoss(Loss):
         Probability spread over the rows that are no pairs.
     weight, batch_axis
         See ``Loss``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> SDMLLoss()(nd.array([[0, 1], [2, 0]]), nd.array([[0, 1], [2, 1]])).asnumpy().round(3)
+    array([0.607, 0.607], dtype=float32)
     """
 
     def __init__(self, smoothing_parameter: float = 0.3, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any):

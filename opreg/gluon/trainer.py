@@ -11,6 +11,8 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.update import Update
 
 from ..core.files import atomic_write, reading
+from ..core.settings import Checked, number
+from ..errors import ArgumentError
 from ..train import optimizer as optimizers
 from ..train.base_optimizer import Optimizer
 from ..train.kvstore import _create_kvstore, _create_sparse_kvstore
@@ -23,7 +25,7 @@ from .parameter_dict import ParameterDict
 __all__ = ["Trainer"]
 
 
-class Trainer:
+class Trainer(Checked):
     """Updates parameters by their gradients with an optimizer.
 
     Parameters
@@ -197,7 +199,10 @@ class Trainer:
 
     # ------------------------------------------------------------------------------------------------- steps
 
-    def _check_and_rescale_grad(self, scale: float) -> None:
+    def _check_and_rescale_grad(self, method: str, batch_size: float) -> None:
+        if not number(f"Trainer.{method}: batch_size", batch_size):
+            raise ArgumentError(f"Trainer.{method}: batch_size=0: gradients are divided by it")
+        scale = self._scale / batch_size
         if self._update_on_kvstore and self._distributed and self._kv_initialized \
                 and self._optimizer.rescale_grad != scale:
             raise UserWarning("the batch size changed, but the optimizer in the distributed store still uses that of "
@@ -219,8 +224,10 @@ class Trainer:
         ------
         StaleGradient
             For such a gradient; it is a ``UserWarning``, as in MXNet.
+        ArgumentError
+            When ``batch_size`` is zero, or no number.
         """
-        self._check_and_rescale_grad(self._scale / batch_size)
+        self._check_and_rescale_grad("step", batch_size)
         self._ready()
         self._allreduce_grads()
         self._update(ignore_stale_grad)
@@ -241,7 +248,7 @@ class Trainer:
         """Update the parameters by summed gradients; see ``step``."""
         self._ready()
         self._refuse_in_store("update()")
-        self._check_and_rescale_grad(self._scale / batch_size)
+        self._check_and_rescale_grad("update", batch_size)
         self._update(ignore_stale_grad)
 
     def _refuse_in_store(self, method: str) -> None:

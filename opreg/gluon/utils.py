@@ -22,6 +22,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
 from ..core.files import atomic_write, reading
+from ..core.settings import whole_number
 from ..train.test_data import nearby
 from .structure import faced
 
@@ -56,6 +57,7 @@ def split_data(data: NDArray, num_slice: int, batch_axis: int = 0, even_split: b
     [(3, 2), (2, 2)]
     """
     size = data.shape[batch_axis]
+    whole_number("split_data: num_slice", num_slice, 1)
     least, more = divmod(size, num_slice)
     if even_split and more:
         raise ShapeError(f"split_data: {size} samples along axis {batch_axis} of shape {data.shape} cannot be split "

@@ -20,7 +20,7 @@ from opreg.ndarray.exchange import from_dlpack
 
 from ..core.spec import Shape, Spec, is_floating
 from ..custom.operator import TO_JAX
-from ..errors import ArgumentError
+from ..errors import ArgumentError, other_count
 from .source import Program, Source, gradient_inputs
 from .translation import Untranslatable, promising, translate
 
@@ -73,7 +73,7 @@ def _inputs(source: Source, arrays: Sequence[Any], values: Mapping[str, Any]) ->
 
     names = [name for name in source.inputs + source.states if name not in values]
     if len(arrays) != len(names):
-        raise ArgumentError(f"{source.title}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+        raise ArgumentError(f"{source.title}: {other_count(names, len(arrays), 'array')}")
     arrays_by_name = {**dict(zip(names, arrays)), **values}
     return [jax.numpy.asarray(arrays_by_name[name]) for name in source.inputs + source.states]
 

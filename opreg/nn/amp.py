@@ -24,7 +24,7 @@ from .loss_scale import (
     finite,
 )
 from .optim.optimizer import Optimizer
-from .optim.settings import count, flag, number
+from .optim.settings import check_int, flag, number
 from .precision import (
     LEVELS,
     auto_mixed_precision,
@@ -128,8 +128,8 @@ class DynamicLossScaler(StaticLossScaler):
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int):
         super().__init__(scale_value)
-        self.scale_window = count("DynamicLossScaler", "scale_window", scale_window)
-        self.scale_factor = count("DynamicLossScaler", "scale_factor", scale_factor)
+        self.scale_window = check_int("DynamicLossScaler", "scale_window", scale_window, 1)
+        self.scale_factor = check_int("DynamicLossScaler", "scale_factor", scale_factor, 1)
         self.counter = Parameter(tensor(np.int32(0)), name="counter")
 
     def adjust(self, grads_finite: Tensor) -> bool:
@@ -170,6 +170,11 @@ class FixedLossScaleManager(LossScaleManager):
     drop_overflow_update : bool
         Whether updates are skipped when gradients overflow; otherwise the optimizer's own ``loss_scale`` has to be the
         same.
+
+    Examples
+    --------
+    >>> FixedLossScaleManager(1024.0).get_loss_scale()
+    1024.0
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True):
@@ -200,13 +205,20 @@ class DynamicLossScaleManager(LossScaleManager):
         Factor of a reduction, down to a scale of one, and of an increase.
     scale_window : int
         Steps without overflow before an increase.
+
+    Examples
+    --------
+    >>> manager = DynamicLossScaleManager(1024.0, 2, 1000)
+    >>> manager.update_loss_scale(True)
+    >>> manager.get_loss_scale()
+    512.0
     """
 
     def __init__(self, init_loss_scale: float = 2 ** 24, scale_factor: float = 2, scale_window: int = 2000):
         at_least_one("DynamicLossScaleManager", "init_loss_scale", init_loss_scale)
         number("DynamicLossScaleManager", "scale_factor", scale_factor, inside=True)
         self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
-        self.scale_window = count("DynamicLossScaleManager", "scale_window", scale_window)
+        self.scale_window = check_int("DynamicLossScaleManager", "scale_window", scale_window, 1)
         self.increase_ratio, self.decrease_ratio = scale_factor, 1 / scale_factor
         self.cur_iter, self.last_overflow_iter = 1, 0
         self.bad_step, self.bad_step_max = 0, 1000
@@ -291,6 +303,14 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
     ------
     TypeError, ValueError
         For invalid settings.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> step = build_train_network(net, nn.SGD(net.trainable_params(), 0.1), nn.MSELoss(), level="O0")
+    >>> print(step(Tensor([[1.0]]), Tensor([[3.0]])))
+    4.0
     """
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")

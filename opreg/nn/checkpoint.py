@@ -312,6 +312,13 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
         When an argument or element has the wrong type.
     ValueError
         When a name of the dict is the MindSpore name of several of the Cell's parameters.
+
+    Examples
+    --------
+    >>> from opreg import nn
+    >>> net, other = nn.Dense(2, 1), nn.Dense(2, 1)
+    >>> load_param_into_net(other, net.parameters_dict())
+    ([], [])
     """
     if not isinstance(net, Cell):
         raise TypeError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")

@@ -15,6 +15,7 @@ from ..cells.parameter import Parameter
 from ..cells.state import STATE
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
+from ..core.setting_reads import reads_setting
 from ..core.spec import size
 from ..distributed import Group, world
 from ..distributed import group as find
@@ -85,6 +86,7 @@ def set_auto_parallel_context(**settings: object) -> None:
     EPOCH[0] += 1
 
 
+@reads_setting
 def get_auto_parallel_context(attr_key: str) -> Any:
     """A setting made with ``set_auto_parallel_context``."""
     if attr_key not in _DEFAULTS:

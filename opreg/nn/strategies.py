@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..aliases import inner
 from ..cells.context_settings import no_setting
+from ..core.setting_reads import reads_setting
 from ..distributed import world
 from ..errors import did_you_mean
 from .parallel import get_auto_parallel_context, is_chosen
@@ -46,6 +47,7 @@ def set_algo_parameters(**kwargs: float) -> None:
     _CHOSEN.update(kwargs)
 
 
+@reads_setting
 def get_algo_parameters(attr_key: str) -> Any:
     """A setting made with ``set_algo_parameters``."""
     return _CHOSEN[_check("get_algo_parameters", attr_key)]

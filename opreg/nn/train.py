@@ -50,6 +50,13 @@ class WithLossCell(Cell):
         A Cell of the data.
     loss_fn : Cell or callable
         A loss of the backbone's output and the labels.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = WithLossCell(nn.Dense(1, 1, "ones", has_bias=False), nn.MSELoss())
+    >>> print(net(Tensor([[2.0]]), Tensor([[5.0]])))
+    9.0
     """
 
     def __init__(self, backbone: Cell, loss_fn: Callable[..., Tensor]):
@@ -76,6 +83,14 @@ class WithEvalCell(Cell):
         A loss of the network's output and the labels.
     add_cast_fp32 : bool
         Whether output and labels are first cast to float32.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> evaluate = WithEvalCell(nn.Dense(1, 1, "ones", has_bias=False), nn.MSELoss())
+    >>> loss, output, label = evaluate(Tensor([[2.0]]), Tensor([[5.0]]))
+    >>> print(loss, output)
+    9.0 [[2.]]
     """
 
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor], add_cast_fp32: bool = False):
@@ -105,6 +120,14 @@ class ForwardValueAndGrad(Cell):
         Whether gradients of weights are returned, in a tuple; with ``get_all`` as ``(inputs, weights)``.
     sens_param : bool
         Whether the last input is the output gradient.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> value, gradients = ForwardValueAndGrad(net, net.trainable_params(), get_by_list=True)(Tensor([[2.0]]))
+    >>> print(value, gradients[0])
+    [[2.]] [[2.]]
     """
 
     def __init__(self, network: Callable[..., Any], weights: Sequence[Parameter] | None = None, get_all: bool = False,
@@ -174,6 +197,14 @@ class TrainOneStepCell(Cell):
         The gradient of the loss; by default the optimizer's loss scale if it has one, or 1.
     return_grad : bool
         Whether gradients are returned after the loss, in a dict by the parameters' names.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> step = TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.1))
+    >>> print(step(Tensor([[1.0]]), Tensor([[3.0]])), net.weight.asnumpy().round(3))
+    4.0 [[1.4]]
     """
 
     def __init__(self, network: Cell, optimizer: Optimizer, sens: float | None = None, return_grad: bool = False):

@@ -106,7 +106,7 @@ def _wrap(value: Any, floats: bool,
     """Results of NumPy as arrays of this library, if they are of these kinds; float64 only if an argument has it."""
     if isinstance(value, (list, tuple)):
         parts = [_wrap(part, floats, kinds, ctx) for part in value]
-        return type(value)(parts) if not hasattr(value, "_fields") else tuple(parts)
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if isinstance(value, kinds) and (value.dtype.kind in "biu" or is_floating(value.dtype)):
         return new_array(value, ctx, _FLOAT32 if value.dtype == np.float64 and not floats else None)
     return value.as_np_ndarray() if isinstance(value, NDArray) else value
@@ -129,7 +129,8 @@ def call_numpy(name: str, *args: Any, **keywords: Any) -> Any:
         raise ArgumentError(f"np.{name} is not an operator, so it cannot be applied to a symbol. "
                             f"{did_you_mean(name, FUNCTIONS)}")
     out = keywords.pop("out", None)
-    return store(_wrap(place(*args, **keywords), _is_wide(args, keywords)), out)
+    result = _wrap(place(*args, **keywords), _is_wide(args, keywords))
+    return store(tuple(result) if isinstance(result, tuple) else result, out)
 
 
 def _is_wide(args: Sequence[Any], keywords: Mapping[str, Any]) -> bool:

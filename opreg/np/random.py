@@ -318,14 +318,34 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
 
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = None, ctx: Context | None = None) -> Any:
-    """Vectors of a normal distribution with a mean and a covariance matrix."""
+    """Vectors of normal distributions with means and covariance matrices, whose batches are broadcast.
+
+    The shape is ``size`` and then that of the batch and of the mean, the dtype is float32. A matrix that is not
+    positive semidefinite raises an error; in a graph a singular one gives NaN.
+
+    Examples
+    --------
+    >>> multivariate_normal(np.zeros((3, 2)), np.eye(2), size=4).shape
+    (4, 3, 2)
+    """
     if any_symbol((mean, cov)):
         middle, spread = (ops.Cast(as_value(parameter), dtype=np.dtype(np.float32)) for parameter in (mean, cov))
+        batch = ops.zeros_like(ops._np_squeeze(ops.slice_axis(spread, axis=-1, begin=0, end=1), axis=-1))
+        middle = ops._npi_add(middle, batch)
         noise = _graph("_numpy_noise", [middle], () if size is None else size, distribution="normal", batch=True)
         factor = ops.SwapAxis(ops._linalg_potrf(spread), dim1=-1, dim2=-2)
         rows = ops._npi_matmul(ops.expand_dims(noise, axis=-2), factor)
         return ops._np_squeeze(rows, axis=-2) + middle
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
-    mean, cov = (parameter.asnumpy() if isinstance(parameter, NDArray) else parameter for parameter in (mean, cov))
-    return new_array(rng.multivariate_normal(mean, cov, size), dtype=np.float32)
-
+    mean, cov = (np.asarray(parameter.asnumpy() if isinstance(parameter, NDArray) else parameter, np.float64)
+                 for parameter in (mean, cov))
+    if cov.ndim < 2 or mean.ndim < 1 or cov.shape[-2:] != mean.shape[-1:] * 2:
+        raise ArgumentError(f"np.random.multivariate_normal: expected shapes (..., n) and (..., n, n), got "
+                            f"{mean.shape} and {cov.shape}")
+    vectors, scales, _ = np.linalg.svd(cov)
+    if not np.allclose((vectors * scales[..., None, :]) @ vectors.swapaxes(-1, -2), cov, 1e-6, 1e-6):
+        raise ArgumentError("np.random.multivariate_normal: expected positive semidefinite covariance matrices")
+    batch = np.broadcast_shapes(mean.shape, cov.shape[:-1])
+    noise = rng.standard_normal((*(() if size is None else _shape(size)), *batch))
+    rows = vectors * np.sqrt(scales)[..., None, :] @ noise[..., None]
+    return new_array(mean + rows[..., 0], dtype=np.float32)

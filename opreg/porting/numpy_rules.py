@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from .rules import rule
 from .source import Source
-from .tables import NUMPY
+from .tables import NUMPY, NUMPY_KEYWORDS
 
 __all__ = ["names", "calls", "methods", "sizes", "numbers", "formats", "subscripts", "dtype_words"]
 
@@ -60,12 +60,16 @@ def _module(node: ast.AST, source: Source) -> str:
 
 @rule(ast.Call)
 def calls(node: ast.Call, source: Source) -> None:
-    """``np.reshape(newshape=)`` and functions that were replaced by others."""
+    """``np.reshape(newshape=)``, ``np.percentile(interpolation=)`` and functions that were replaced by others."""
     name = source.resolve(node.func)
     if not name.startswith("numpy.") or source.guarded(node):
         return
     name = name.removeprefix("numpy.")
     keywords = {keyword.arg: keyword for keyword in node.keywords}
+    for old, new in NUMPY_KEYWORDS.get(name, {}).items():
+        if old in keywords and new not in keywords:
+            start = source.span(keywords[old])[0]
+            source.put(start, start + len(old), new)
     if name == "reshape" and "newshape" in keywords:
         keyword = keywords["newshape"]
         if len(node.args) == 1 and node.keywords[0] is keyword:

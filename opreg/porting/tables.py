@@ -91,6 +91,12 @@ NUMPY = {
         "cast", "find_common_type", "issctype", "maximum_sctype", "nbytes", "obj2sctype", "sctype2char", "sctypes")},
 }
 
+#: Keywords of NumPy's functions that were renamed: function -> old name -> new one.
+NUMPY_KEYWORDS = {
+    **{key: {"interpolation": "method"} for key in ("percentile", "quantile", "nanpercentile", "nanquantile")},
+    **{key: {"normed": "density"} for key in ("histogram", "histogram2d", "histogramdd")},
+}
+
 _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "platform", "struct", "sys", "time",
                "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
                "collections.OrderedDict", "contextlib.contextmanager")

@@ -137,5 +137,6 @@ def _use_text(use: Subject) -> str:
             f"{each.shape}"
         parts.append(f"{name} = {numbers} {each.dtype}")
     keywords: Mapping[str, Any] = use.given if isinstance(use, Use) else \
-        use.keywords if isinstance(use, (FunctionUse, ForeignUse, TensorUse)) else {}
+        use.settings() if isinstance(use, (ForeignUse, TensorUse)) else \
+        use.keywords if isinstance(use, FunctionUse) else {}
     return "; ".join(parts + [f"{name}={value!r}" for name, value in keywords.items()])

@@ -16,7 +16,7 @@ from ..cells.tensor_base import TensorBase
 from ..errors import ArgumentError, DTypeError
 from .uses import Subject
 
-__all__ = ["ForeignUse", "arrays_in", "filled", "is_numeric_list"]
+__all__ = ["ForeignUse", "arrays_in", "arrays_in_keywords", "filled", "is_numeric_list"]
 
 
 #: The words of libraries for a dtype without a kernel.
@@ -36,7 +36,7 @@ class ForeignUse(Subject):
     args : list
         Its arguments: nestings of lists, tuples and dicts that hold arrays.
     keywords : dict
-        Its keyword arguments, which are passed on unchanged.
+        Its keyword arguments. Their arrays are inputs behind those of the arguments; a list of numbers is a setting.
     any_layout : bool
         Whether arrays of the library may have any layout in memory.
     """
@@ -54,6 +54,7 @@ class ForeignUse(Subject):
         self.title = f"{self.kind} {name} of {self.library}"
         self.no_graph = f"a {self.kind} of {self.library} cannot be in a graph here"
         found = [leaf for word, value in zip(words, inputs) for leaf in arrays_in(value, self.is_array, word)]
+        found += arrays_in_keywords(self.keywords, self.is_array)
         if not found:
             raise ArgumentError(f"check: {name} needs at least one array: call check({name}, x) with a typical x")
         self.arrays, self._names = [self.on_host(value) for _, value in found], [word for word, _ in found]
@@ -74,10 +75,21 @@ class ForeignUse(Subject):
             return np.asarray(value, np.float32)
         return np.array(value.asnumpy() if isinstance(value, (NDArray, TensorBase)) else value)
 
-    def arguments(self, values: Sequence[Any]) -> list[Any]:
-        """The arguments, with these values in the places of their arrays."""
+    def call(self, function: Callable[..., Any], values: Sequence[Any]) -> Any:
+        """The result of a function for the arguments, with these values in the places of their arrays."""
+        args, keywords = self.arguments(values)
+        return function(*args, **keywords)
+
+    def arguments(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments and the keyword arguments, with these values in the places of their arrays."""
         rest = iter(values)
-        return [filled(value, rest, self.is_array) for value in self.args]
+        args = tuple([filled(value, rest, self.is_array) for value in self.args])
+        return args, {name: filled(value, rest, _unlisted(self.is_array)) for name, value in self.keywords.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """The keyword arguments without arrays, for reports."""
+        return {name: value for name, value in self.keywords.items()
+                if not any(True for _ in arrays_in(value, _unlisted(self.is_array)))}
 
     @contextlib.contextmanager
     def dtypes_refused(self) -> Iterator[None]:
@@ -114,6 +126,16 @@ def arrays_in(value: Any, is_array: Callable[[object], bool], name: str = "") ->
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
             yield from arrays_in(part, is_array, f"{name}[{i}]")
+
+
+def arrays_in_keywords(keywords: Mapping[str, Any], is_array: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
+    """The arrays in keyword arguments, each with its place; a list of numbers is a setting."""
+    for name, value in keywords.items():
+        yield from arrays_in(value, _unlisted(is_array), name)
+
+
+def _unlisted(is_array: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: not isinstance(value, (list, Real)) and is_array(value)
 
 
 def filled(value: Any, values: Iterator[Any], is_array: Callable[[object], bool]) -> Any:

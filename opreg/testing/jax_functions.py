@@ -26,7 +26,8 @@ def function_of_jax(what: Any, inputs: Sequence[Any], keywords: Mapping[str, Any
     if jax is None or not callable(what) or isinstance(what, type):
         return None
     own = isinstance(what, (jax.custom_vjp, jax.custom_jvp)) or type(what).__module__.startswith(("jax", "jaxlib"))
-    if not own and not any(True for _ in arrays_in(list(inputs), lambda value: isinstance(value, jax.Array))):
+    if not own and not any(True for _ in arrays_in([list(inputs), keywords],
+                                                    lambda value: isinstance(value, jax.Array))):
         return None
     name = getattr(what, "__name__", type(what).__name__)
     return JaxUse(what, inputs, keywords, name, parameter_names(getattr(what, "fun", what), len(inputs)))
@@ -94,7 +95,7 @@ class JaxUse(ForeignUse):
     def _called(self, *values: Any) -> list[Any]:
         """The outputs, for values of the arrays."""
         with self.dtypes_refused():
-            results = self.function(*self.arguments(values), **self.keywords)
+            results = self.call(self.function, values)
         return [self.jax.numpy.asarray(leaf) for leaf in self.jax.tree_util.tree_leaves(results)]
 
     def _cotangents(self, outs: Sequence[Any], head_grads: Heads) -> list[Any]:

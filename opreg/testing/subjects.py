@@ -75,7 +75,7 @@ class TensorUse(Subject):
     function : callable
         The Cell or function.
     args : list
-        Its arguments; those at ``places`` are the inputs.
+        Its arguments; those at ``places`` are the inputs, and tensors among the keyword arguments, by their names.
     parameters : list of Parameter
         Parameters of a Cell, which is a copy of the user's.
     """
@@ -85,19 +85,21 @@ class TensorUse(Subject):
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], keywords: Mapping[str, Any], title: str):
         self.function, self.args, self.keywords, self.title = function, list(args), dict(keywords), title
-        self.places = [i for i, argument in enumerate(args) if _is_array(argument)]
+        self.places: list[int | str] = [i for i, argument in enumerate(args) if _is_array(argument)]
+        self.places += [name for name, value in self.keywords.items() if _is_array(value)]
         owner = getattr(function, "function", function)
         self.parameters: list[Any] = list(owner.trainable_params()) if isinstance(owner, Cell) else []
         self.states: list[Any] = ([parameter for parameter in owner.get_parameters() if not parameter.requires_grad]
                                   if isinstance(owner, Cell) else [])
-        self.arrays = [_as_array(args[i]) for i in self.places] + [
+        self.arrays = [_as_array(self.keywords[i] if isinstance(i, str) else args[i]) for i in self.places] + [
             weight.asnumpy() for weight in (*self.parameters, *self.states)]
         self._words = parameter_names(getattr(owner, "construct", owner), len(args))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the inputs: the function's parameters, then the weights."""
-        return (*[self._words[i] for i in self.places], *[weight.name for weight in (*self.parameters, *self.states)])
+        given = [place if isinstance(place, str) else self._words[place] for place in self.places]
+        return (*given, *[weight.name for weight in (*self.parameters, *self.states)])
 
     @property
     def argument_count(self) -> int:
@@ -108,6 +110,10 @@ class TensorUse(Subject):
     def count(self) -> int:
         """Number of inputs that are arguments or trained weights."""
         return len(self.places) + len(self.parameters)
+
+    def settings(self) -> dict[str, Any]:
+        """The keyword arguments without tensors, for reports."""
+        return {name: value for name, value in self.keywords.items() if name not in self.places}
 
     def calling(self, function: Callable[..., Any]) -> TensorUse:
         """A copy of this subject that calls another function."""
@@ -170,11 +176,14 @@ class TensorUse(Subject):
             weight._data, weight._ctx = _array_on(numbers, ctx), ctx
 
     def _call(self, values: Sequence[Any]) -> list[Any]:
-        args = list(self.args)
+        args, keywords = list(self.args), dict(self.keywords)
         for i, value in zip(self.places, values):
-            args[i] = value
+            if isinstance(i, str):
+                keywords[i] = value
+            else:
+                args[i] = value
         outs: list[Any] = []
-        flatten(self.function(*args, **self.keywords), outs)
+        flatten(self.function(*args, **keywords), outs)
         return outs
 
     def _floating(self, values: Sequence[Any], places: Sequence[int], moved: Sequence[Any], every: list[Any]) -> Any:

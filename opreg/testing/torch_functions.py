@@ -16,7 +16,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.exchange import from_dlpack
 
 from ..errors import ArgumentError, NotDifferentiableError
-from .foreign import ForeignUse, arrays_in
+from .foreign import ForeignUse, arrays_in, arrays_in_keywords
 from .uses import Heads, Result, parameter_names
 
 __all__ = ["TorchUse", "function_of_torch"]
@@ -40,7 +40,7 @@ def function_of_torch(what: Any, inputs: Sequence[Any], keywords: Mapping[str, A
     if isinstance(what, registered):
         return _OperatorUse(what, inputs, keywords)
     if not callable(what) or isinstance(what, type) or not any(
-            True for _ in arrays_in(list(inputs), lambda value: isinstance(value, torch.Tensor))):
+            True for _ in arrays_in([list(inputs), keywords], lambda value: isinstance(value, torch.Tensor))):
         return None
     return TorchUse(what, inputs, keywords, getattr(what, "__name__", type(what).__name__),
                     parameter_names(what, len(inputs)))
@@ -61,7 +61,8 @@ class TorchUse(ForeignUse):
         self.torch = sys.modules["torch"]
         self.array_class = self.torch.Tensor
         super().__init__(function, inputs, keywords, name, words)
-        every = [leaf for _, leaf in arrays_in(self.args, self.is_array)]
+        every = [leaf for _, leaf in (*arrays_in(self.args, self.is_array),
+                                      *arrays_in_keywords(self.keywords, self.is_array))]
         self._devices = [getattr(value, "device", None) if isinstance(value, self.array_class) else None
                          for value in every]
 
@@ -149,7 +150,7 @@ class TorchUse(ForeignUse):
         return [leaf for _, leaf in arrays_in([results], lambda value: isinstance(value, self.array_class))]
 
     def _call(self, values: Sequence[Any]) -> Any:
-        return self.function(*self.arguments(values), **self.keywords)
+        return self.call(self.function, values)
 
     def _gradients(self, outs: Sequence[Any], head_grads: Heads, leaves: Sequence[Any], create_graph: bool = False
                    ) -> Sequence[Any]:
@@ -218,7 +219,7 @@ class _OperatorUse(TorchUse):
             If they differ.
         """
         _, values = self._tensors(None, False)
-        self.torch.library.opcheck(self.operator, tuple(self.arguments(values)), self.keywords,
+        self.torch.library.opcheck(self.operator, *self.arguments(values),
                                    test_utils=("test_schema", "test_faketensor"))
         return True
 
@@ -267,4 +268,4 @@ class _ModuleUse(TorchUse):
         for part, mode in self._modes:  # a part may have a mode of its own
             part.training = mode if as_given else self.train
         return self.torch.func.functional_call(self.module, dict(zip(self._weights, values[self._given:])),
-                                               tuple(self.arguments(values[:self._given])), self.keywords)
+                                               *self.arguments(values[:self._given]))

@@ -16,9 +16,10 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..base import _as_list as _as_list
+from ..core.settings import Checked, whole_number
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
-from ..errors import ArgumentError, OpError, did_you_mean, whole_number
+from ..errors import ArgumentError, OpError, did_you_mean
 from ..training_line import TrainingLine
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefixed, split
@@ -93,7 +94,7 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
     return data, labels
 
 
-class BaseModule:
+class BaseModule(Checked):
     """A network that can be trained.
 
     A subclass defines ``bind``, ``init_params``, ``get_params``, ``init_optimizer``, ``forward``, ``backward``,

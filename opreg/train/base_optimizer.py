@@ -20,6 +20,7 @@ from ..core.cache import cached
 from ..core.mode import MODE
 from ..core.other_names import UPDATES
 from ..core.registry import get, ops
+from ..core.settings import Checked, number
 from ..core.slots import Slot
 from ..core.spec import Shape
 from ..core.versions import wrote_held
@@ -128,7 +129,7 @@ class Factors(Protocol):
 
 
 @_REGISTERED.of
-class Optimizer:
+class Optimizer(Checked):
     """The base of all optimizers: learning rates, weight decay, and the update count of each weight.
 
     A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.
@@ -460,17 +461,22 @@ class Optimizer:
         """Set the learning rate; refused if there is a scheduler, which would override it."""
         if self.lr_scheduler is not None:
             raise UserWarning("the learning rate comes from the lr_scheduler; set its base_lr instead")
-        self.lr = lr
+        self.lr = number(f"{type(self).__name__}.set_learning_rate: lr", lr)
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
         """Set factors of the rate by name or index; for others the symbol's factors apply, else one."""
-        self.lr_mult = {**self._from_symbol("__lr_mult__"), **args_lr_mult}
+        self.lr_mult = {**self._from_symbol("__lr_mult__"), **self._checked("lr_mult", args_lr_mult)}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
         """Set factors of the decay by name or index; for others the symbol's factors apply, else one for names that end
         in ``_weight`` or ``_gamma``, and zero for other names."""
         plain: dict[Index, float] = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
-        self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **args_wd_mult}
+        self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **self._checked("wd_mult", args_wd_mult)}
+
+    def _checked(self, what: str, factors: Mapping[Index, float]) -> Mapping[Index, float]:
+        for index, factor in factors.items():
+            number(f"{type(self).__name__}: {what} of {index!r}", factor)
+        return factors
 
     def _from_symbol(self, key: str) -> dict[Index, float]:
         if not self.sym_info:

@@ -11,6 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core.registry import get
+from ..core.settings import Checked
 from ..core.spec import Shape
 from ..errors import ArgumentError, OpError
 
@@ -77,7 +78,7 @@ def as_steps(length: int, inputs: Steps, layout: str, merge: bool | None, in_lay
     return list(inputs), axis
 
 
-class BaseRNNCell:
+class BaseRNNCell(Checked):
     """One step of a recurrent network.
 
     Called with input and states, it returns output and next states, all symbols. A subclass defines ``__call__`` and

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..aliases import inner
 from ..core.progress import Line, is_enabled
+from ..core.settings import Checked, whole_number
 from .checkpoint import BatchEndParam, save_checkpoint
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if not TYPE_CHECKING:  # MindSpore has its callbacks in a module of this name, t
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint every ``period`` epochs, named by the number of finished
     epochs."""
-    period = max(1, int(period))
+    period = max(1, whole_number("do_checkpoint: period", period))
 
     def callback(iter_no: int, sym: Symbol | None, arg: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
         if (iter_no + 1) % period == 0:
@@ -45,7 +46,7 @@ class _Saving(Protocol):
 def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint of a module, and on request its optimizer's states."""
-    period = max(1, int(period))
+    period = max(1, whole_number("module_checkpoint: period", period))
 
     def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
         if (iter_no + 1) % period == 0:
@@ -56,6 +57,7 @@ def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer
 
 def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEndParam], None]:
     """A callback for the end of a batch: logs the metric every ``period`` batches."""
+    whole_number("log_train_metric: period", period, 1)
 
     def callback(param: BatchEndParam) -> None:
         if param.nbatch % period == 0 and param.eval_metric is not None:
@@ -67,7 +69,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEn
     return callback
 
 
-class Speedometer:
+class Speedometer(Checked):
     """A callback for the end of a batch: logs speed and metrics.
 
     Parameters
@@ -109,7 +111,7 @@ class Speedometer:
         self.tic = time.perf_counter()
 
 
-class ProgressBar:
+class ProgressBar(Checked):
     """A callback for the end of a batch: a progress bar in one line, which is logged without a terminal.
 
     Parameters

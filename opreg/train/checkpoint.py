@@ -12,6 +12,7 @@ from opreg.symbol.json import load as load_symbol
 from opreg.symbol.symbol import Symbol
 
 from ..core.files import atomic_writes
+from ..core.settings import whole_number
 from ..errors import FileFormatError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
     remove_amp_cast : bool
         Whether to remove ``amp_cast`` and ``amp_multicast`` from the symbol.
     """
+    whole_number("save_checkpoint: epoch", epoch)
     with atomic_writes():
         write(prefix, epoch, symbol, arg_params, aux_params, remove_amp_cast)
     tell_saved("checkpoint", f"{prefix}-{epoch:04d}.params")

@@ -12,7 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
-from ..errors import ArgumentError, ShapeError, refuse_misspelt
+from ..errors import ArgumentError, ShapeError, other_count, refuse_misspelt
 from . import parts
 from .group_steps import GroupSteps
 
@@ -126,8 +126,7 @@ class DataParallelExecutorGroup(GroupSteps):
             refuse_misspelt("bind: grad_req", grad_req, self.arg_names, stacklevel=5)
             return {name: grad_req.get(name, "write" if name in usual else "null") for name in self.arg_names}
         if len(grad_req) != len(self.arg_names):
-            raise ArgumentError(f"bind: grad_req: expected {len(self.arg_names)} requests, one for each of "
-                                f"{', '.join(self.arg_names)}; got {len(grad_req)}")
+            raise ArgumentError(f"bind: grad_req: {other_count(self.arg_names, len(grad_req), 'request')}")
         return dict(zip(self.arg_names, grad_req))
 
     def reduce(self, reduction: Reduction | None) -> None:

@@ -22,6 +22,7 @@ from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
+from ..core.settings import Checked
 from ..core.states import INITIALIZER
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
 from .named import Named
@@ -112,7 +113,7 @@ def create(initializer: Fill | str, **kwargs: Any) -> Any:
 
 
 @_REGISTERED.of
-class Initializer:
+class Initializer(Checked):
     """Fills arrays by name; a subclass defines ``_init_weight(name, arr)`` for weights.
 
     ``dumps`` writes the keyword arguments.

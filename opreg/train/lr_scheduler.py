@@ -7,14 +7,15 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..errors import ArgumentError, did_you_mean, whole_number
+from ..core.settings import Checked, number, whole_number
+from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
 
 _WARMUPS = ("linear", "constant")
 
 
-class LRScheduler:
+class LRScheduler(Checked):
     """A function of the number of updates; a subclass defines the rate after the warmup in ``__call__``.
 
     Parameters
@@ -112,6 +113,8 @@ class MultiFactorScheduler(LRScheduler):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         if not isinstance(step, (list, tuple)) or not step:
             raise ArgumentError(f"step: expected a list of numbers of updates, got {step!r}")
+        for update in step:
+            number("MultiFactorScheduler: step", update)
         if step[0] < 1 or any(later <= earlier for earlier, later in pairwise(step)):
             raise ArgumentError(f"step={list(step)}: expected rising numbers from 1")
         _check_factor(factor)

@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
-from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, whole_number
+from ..core.settings import Checked, whole_number
+from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..measures import f_score, negative_log_likelihood
 from .named import Named
 
@@ -98,7 +99,7 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
 
 
 @_REGISTERED.of
-class EvalMetric:
+class EvalMetric(Checked):
     """A value accumulated over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
     ``global_sum_metric`` and ``global_num_inst`` if there is a value that ``reset_local`` does not reset.
 
@@ -287,6 +288,8 @@ class Accuracy(EvalMetric):
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             labelled, classes = _host(label), _host(pred)
             if classes.shape != labelled.shape:
+                if not -classes.ndim <= self.axis < classes.ndim:
+                    check_label_shapes(labelled, classes, shape=True)
                 classes = classes.argmax(axis=self.axis)
             labelled, classes = labelled.astype("int64").ravel(), classes.astype("int64").ravel()
             check_label_shapes(labelled, classes)

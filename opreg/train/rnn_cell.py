@@ -13,7 +13,8 @@ from opreg import symbol
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
-from ..errors import ArgumentError, OpError, whole_number
+from ..core.settings import whole_number
+from ..errors import ArgumentError, OpError
 from .base_rnn_cell import Activation, BaseRNNCell, RNNParams, StateInfo, Steps, Weights, apply, as_steps
 from .composed_rnn_cells import (
     BidirectionalCell,

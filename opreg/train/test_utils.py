@@ -19,7 +19,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.symbol.symbol import Symbol
 
 from ..core.spec import as_dtype, is_floating
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, did_you_mean, other_count
 from ..runtime import Features
 from ..typing import DTypeLike
 from ..util import get_cuda_compute_capability, getenv, setenv, use_np
@@ -64,7 +64,7 @@ def _locate_arrays(sym: Symbol, what: str, names: Sequence[str], arrays: Arrays,
         missing = [name for name in names if name not in arrays]
     else:
         if len(arrays) != len(names):
-            raise ArgumentError(f"{what}: expected {len(names)} arrays ({', '.join(names)}), got {len(arrays)}")
+            raise ArgumentError(f"{what}: {other_count(names, len(arrays), 'array')}")
         arrays, missing = dict(zip(names, arrays)), []
     if missing:
         raise ArgumentError(f"{what}: {', '.join(missing)} missing")

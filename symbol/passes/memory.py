@@ -114,7 +114,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
         Variables and their arrays.
     targets : mapping of entry to array
         Outputs and gradients that are computed in place in these arrays.
-    kept : mapping of entry to position
+    lifetimes : mapping of entry to position
         Entries that must live until a position behind their last reader.
     """
     memory = Memory()

@@ -10,7 +10,7 @@ import pytest
 from opreg.core import generators
 from opreg.core.registry import get
 from opreg.errors import AttrError, ShapeError
-from opreg.ndarray import array
+from opreg.ndarray import array, autograd
 
 _IMAGE = np.random.default_rng(0).uniform(20, 200, (4, 5, 3))
 
@@ -49,6 +49,19 @@ def test_lighting_moves_all_pixels_alike() -> None:
     moved = _draws("_image_random_lighting", 200, alpha_std=1.0) - _IMAGE
     assert np.ptp(moved, axis=(1, 2)).max() < 1e-9
     assert moved[:, 0, 0].std(axis=0) == pytest.approx([31.7, 32.2, 32.5], rel=0.15)
+
+
+def test_random_changes_give_the_output_gradient_as_mxnet_does() -> None:
+    factors = {"min_factor": 0.5, "max_factor": 2.0}
+    for name, attrs in (("flip_left_right", {}), ("flip_top_bottom", {}), ("brightness", factors),
+                        ("contrast", factors), ("saturation", factors), ("hue", factors), ("lighting", {}),
+                        ("color_jitter", {"brightness": 0.5, "contrast": 0.5, "saturation": 0.5, "hue": 0.5})):
+        x = array(_IMAGE)
+        x.attach_grad()
+        with autograd.record():
+            y = get(f"_image_random_{name}")(x, **attrs)
+        y.backward(array(_IMAGE + 1))
+        np.testing.assert_allclose(x.grad.asnumpy(), _IMAGE + 1, 1e-6, err_msg=name)
 
 
 #: CRC-32 of bytes that MXNet 1.9.1 resized to a height and width by each of its five interpolations.

@@ -459,6 +459,35 @@ SEEN: dict[str, Row] = {
     "thresholds of collections": row("before = gc.get_threshold()", "gc.get_threshold()[0]",
                                      "gc.set_threshold(900)", "gc.set_threshold(*before)"),
     # ------------------------------------------------------------------------------------------ opreg
+    **{f"setting of this library, {name}": row(setup, read, *changed, end=end)
+       for name, setup, read, changed, end in (
+           *[(name, "other = ms.cpu(1)", f"({read}.device_id + 1)", ("other.__enter__()",), "other.__exit__()")
+             for name, read in (("context", "ms.current_context()"), ("default_ctx", "ms.Context.default_ctx"))],
+           ("attributes of symbols", "scope = ms.AttrScope(a='b')", "(len(ms.AttrScope.current.get()) + 1)",
+            ("scope.__enter__()",), "scope.__exit__()"),
+           ("attributes of a scope", "scope = ms.AttrScope(a='b')", "len(scope.get())",
+            ("scope._attr['c'] = 'd'",), ""),
+           ("work that processes share", "", "(2 if ms.get_auto_parallel_context('gradients_mean') else 1)",
+            ("ms.set_auto_parallel_context(gradients_mean=True)",), "ms.reset_auto_parallel_context()"),
+           ("search for strategies", "from opreg.parallel import *",
+            "get_algo_parameters('tensor_slice_align_size')",
+            ("set_algo_parameters(tensor_slice_align_size=32)",), "reset_algo_parameters()"),
+           ("datasets", "before = ms.dataset.config.get_prefetch_size()", "ms.dataset.config.get_prefetch_size()",
+            ("ms.dataset.config.set_prefetch_size(3)",), "ms.dataset.config.set_prefetch_size(before)"),
+           ("program", "", "(2 if ms.get_context('check_bprop') else 1)", ("ms.set_context(check_bprop=True)",),
+            "ms.set_context(check_bprop=False)"),
+           ("seed", "before = ms.get_seed()", "(ms.get_seed() or 1)", ("ms.set_seed(4)",),
+            "ms.set_seed(before or 0)"))},
+    **{f"operator that is registered later, {name}": row(
+        "from opreg.core.registry import count_of_names\n"
+        f"k = f'_example_stale_later_{{count_of_names()}}'\ndef f():\n    {read}", "f()",
+        "ms.operator.define(lambda x: x, name=k)") for name, read in (
+            ("hasattr", "return 2 if hasattr(ms.nd.custom, k) else 1"),
+            ("getattr", "return 2 if getattr(ms.sym.custom, k, None) else 1"),
+            ("get", "try: return len(ms.operator.get(f'custom.{k}').name)\n    except AttributeError: return 1"))},
+    "copies by copyreg": row(
+        "import copyreg\nclass C: k = 1.0\ndef made():\n    c = C()\n    c.k = 4.0\n    return c\nc = C()",
+        "copy.copy(c).k", "copyreg.pickle(C, lambda c: (made, ()))", end="del copyreg.dispatch_table[C]"),
     "attributes of a Symbol": row("s = ms.sym.Variable('s')", "(len(s.list_attr()) + len(s.attr('a') or ''))",
                                   "s._set_attr(a='abc')", "s._set_attr(b='c')"),
     "mode of a layer": row("c = nn.ReLU()", "(2 if c.training else 1)", "c.set_train()", "c.set_train(False)"),
@@ -560,6 +589,8 @@ LEFT: dict[str, tuple[Row, str]] = {
     "convention of shapes": (row("", "(2 if ms.util.is_np_shape() else 1)", "ms.util.set_np_shape(True)",
                                  "ms.util.set_np_shape(False)"), "it asks for the convention of shapes"),
     "profile": (row("", "(2 if sys.getprofile() else 1)"), "it asks for the profile function"),
+    "name of a symbol": (row("names = ms.name.Prefix('a')", "len(names.get('b', 'c'))", "names._prefix = 'abc'"),
+                         "it takes the next name of a NameManager"),
     "iterator": (row("i = iter([1.0] * 99)", "next(i)"), "it takes from an iterator"),
     **{f"{read} of an array of {stype}": (
         row(f"s = ms.nd.array([[0, 2.0], [0, 0]]).tostype('{stype}')",

@@ -79,7 +79,7 @@ def test_inputs_by_keyword_are_put_in_order():
     assert ordered_inputs(op, {"bias": W, "data": T, "weight": U}, attrs) == [T, U, W]
     assert ordered_inputs(op, {"data": T, "weight": U, "bias": None}, bare) == [T, U]
     for inputs, given, words in (({"data": T}, attrs, "missing weight, bias"), ([T], attrs, "3 inputs .* got 1"),
-                                 ({"data": T, "weight": U, "bias": W}, bare, "no room for bias")):
+                                 ({"data": T, "weight": U, "bias": W}, bare, "attributes there is no input bias")):
         with pytest.raises(ArgumentError, match=f"operator FullyConnected: .*{words}"):
             ordered_inputs(op, inputs, given)
 

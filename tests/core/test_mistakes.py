@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 from collections.abc import Callable
@@ -13,7 +14,9 @@ import pytest
 import opreg as mx
 from opreg import errors, nn
 from opreg.core import other_names
+from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.train.named import BASES
 from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
@@ -364,9 +367,91 @@ def _rows() -> Any:
     ("TopKAccuracy: top_k", mx.metric.TopKAccuracy)])
 def test_settings_that_count_are_whole_numbers(setting: str, make: Callable[[Any], Any]) -> None:
     for wrong in ("2", 2.5, -1):
-        with pytest.raises(ArgumentError, match=re.escape(f"{setting}={wrong!r}: expected an int of at least ")):
+        with pytest.raises(ArgumentError, match=re.escape(f"{setting}={wrong!r}: expected an int")):
             make(wrong)
     make(np.int64(3))
+
+
+def _settings() -> dict[str, Any]:
+    """The constructors, registered or public, whose settings are compared with their annotations."""
+    classes = [cls for registered in BASES.values() for cls in registered.values()]
+    for module in (mx.callback, mx.lr_scheduler, mx.gluon.nn, mx.gluon.rnn, mx.gluon.loss, mx.gluon.data,
+                   mx.gluon.contrib.estimator, mx.rnn, mx.mon):
+        classes += [getattr(module, name) for name in module.__all__]
+    return {cls.__name__: cls for cls in classes if isinstance(cls, type) and issubclass(cls, Checked)
+            and cls.__module__.startswith("opreg.")}
+
+
+def test_text_is_refused_where_a_setting_is_a_number() -> None:
+    """Each parameter that a constructor annotates as a number refuses text, when the object is made, and is named."""
+    asked = 0
+    for name, cls in _settings().items():
+        for parameter in inspect.signature(cls).parameters.values():
+            kinds = set(str(parameter.annotation).split(" | "))
+            if kinds & {"int", "float"} and kinds <= {"int", "float", "None"}:
+                with pytest.raises(ArgumentError, match=re.escape(f"{name}: {parameter.name}='2': expected a")):
+                    cls(**{parameter.name: "2"})
+                asked += 1
+    assert asked > 150
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: mx.optimizer.SGD(learning_rate="0.1"), "SGD: learning_rate='0.1': expected a number or None"),
+    (lambda: mx.optimizer.create("adam", wd=[0.1]), r"Adam: wd=\[0.1\]: expected a number"),
+    (lambda: mx.optimizer.SGD(lazy_update="False"), "SGD: lazy_update='False': expected True or False"),
+    (lambda: mx.optimizer.SGD().set_learning_rate("2"), "SGD.set_learning_rate: lr='2': expected a number"),
+    (lambda: mx.optimizer.SGD().set_lr_mult({"w": "2"}), "SGD: lr_mult of 'w'='2': expected a number"),
+    (lambda: mx.lr_scheduler.MultiFactorScheduler(["2"]), "MultiFactorScheduler: step='2': expected a number"),
+    (lambda: mx.callback.do_checkpoint("net", "2"), "do_checkpoint: period='2': expected an int"),
+    (lambda: mx.model.save_checkpoint("net", "2", None, {}, {}), "save_checkpoint: epoch='2': expected an int"),
+    (lambda: mx.gluon.nn.Conv2D(4, ("3", 3)), "Conv2D: kernel_size='3': expected an int"),
+    (lambda: mx.gluon.utils.split_data(nd.ones(4), "2"), "split_data: num_slice='2': expected an int of at least 1"),
+    (lambda: mx.gluon.Trainer({}, "sgd").step("2"), "Trainer.step: batch_size='2': expected a number"),
+    (lambda: mx.gluon.Trainer({}, "sgd").step(0), "Trainer.step: batch_size=0: gradients are divided by it"),
+    (lambda: nn.BatchNorm2d(3, eps="1"), "BatchNorm2d: eps must be a float, got str")])
+def test_settings_are_numbers(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+def _dense(**keywords: Any) -> Any:
+    block = mx.gluon.nn.Dense(2, prefix="fc_", **keywords)
+    block.initialize()
+    return block
+
+
+@pytest.mark.parametrize("call, kind, words, notes", [
+    (lambda: _dense(in_units=3)(nd.ones((4, 2))), ShapeError, "weight: expected shape",
+     ["in block fc, Dense(3 -> 2, linear), given (4, 2) float32"]),
+    (lambda: _dense()(np.ones((4, 2))), ArgumentError, r"type of the args: ndarray\. mx\.nd\.array\(x\) makes",
+     ["in block fc, Dense(None -> 2, linear), given ndarray"]),
+    (lambda: mx.gluon.loss.L2Loss(prefix="loss_")(nd.ones((4, 2)), nd.ones((3, 2))), ShapeError, "does not fit",
+     ["in block loss, L2Loss(batch_axis=0, w=1.0), given (4, 2) float32, (3, 2) float32"]),
+    (lambda: mx.gluon.nn.Sequential(mx.gluon.nn.Dense(2)), ArgumentError,
+     r"Sequential: prefix: expected a str or None, got Dense; children are added by add\(block\)", []),
+    (lambda: mx.gluon.Trainer(mx.gluon.nn.Dense(2, in_units=2).collect_params(), "sgd"), ArgumentError,
+     r"has not been initialized: call initialize\(\) of the block", []),
+    (lambda: mx.metric.Accuracy().update(nd.ones(2), nd.ones(3)), ShapeError,
+     r"labels and predictions differ in shape: \(2,\) and \(3,\)", [])])
+def test_a_block_that_fails_is_named_with_its_inputs(call: Any, kind: Any, words: str, notes: list[str]) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        call()
+    assert [note for note in getattr(caught.value, "__notes__", []) if note.startswith("in block")] == notes
+
+
+def test_users_classes_are_checked_by_their_annotations() -> None:
+    class Decayed(mx.optimizer.SGD):
+        def __init__(self, rate, often: int = None, **rest):  # type: ignore[no-untyped-def,assignment]  # noqa: RUF013
+            super().__init__(**rest)
+
+    Decayed("any", None, momentum=np.float32(0.5))
+    Decayed("any", 4.0)
+    with pytest.raises(ArgumentError, match="Decayed: often='4': expected an int"):
+        Decayed("any", "4")
+    with pytest.raises(ArgumentError, match=r"Decayed: momentum=.0\.5.: expected a number"):
+        Decayed("any", momentum="0.5")
+    with pytest.raises(TypeError, match="takes no arguments"):
+        type("Even", (mx.gluon.data.Sampler,), {})(3)
 
 
 @pytest.mark.parametrize("call, kind, words", [

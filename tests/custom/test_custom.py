@@ -389,8 +389,10 @@ class Asks(Twice):
 def test_errors_of_undeclared_arrays_explain_themselves(run, touch):
     op = type("Op", (Asks,), {"touch": staticmethod(touch)})
     name = registered(op, declare_backward_dependency=lambda self, og, ins, outs: ins)
-    with pytest.raises(OpError, match=r"out_(grad|data)\[0\] is not available in backward: .*declare_backward"):
+    with pytest.raises(OpError, match=r"out_(grad|data)\[0\] is not available in backward: .*declare_backward"
+                       ) as raised:
         gradient_of(run, name)
+    assert raised.value.__notes__[0].endswith("given in_data (2, 3) float32; in_grad (2, 3) float32")
     untouched()
 
 
@@ -561,11 +563,13 @@ INPUTS = [
     (lambda: nd.Custom(op_type=NAME), r"expected 1 input \(data\), got 0"),
     (lambda: nd.Custom(nd.ones(1), nd.ones(1), op_type=NAME), r"expected 1 input \(data\), got 2"),
     (lambda: nd.Custom(nd.ones(1), data=nd.ones(1), op_type=NAME), "input data is given twice"),
-    (lambda: nd.Custom(x=nd.ones(1), op_type=NAME), "no room for x|missing data"),
+    (lambda: nd.Custom(x=nd.ones(1), op_type=NAME), r"expected inputs data; there is no input 'x'$"),
+    (lambda: nd.Custom(daat=nd.ones(1), op_type=NAME), "there is no input 'daat'. Did you mean 'data'"),
     (lambda: nd.Custom(5, op_type=NAME), "input data must be an array or symbol, got int"),
     (lambda: nd.Custom(nd.ones(1)), r"op_type is required: .*, as in Custom\(x, op_type='name'\)"),
     (lambda: sym.Custom(sym.Variable("x"), sym.Variable("y"), op_type=NAME), "got 2"),
     (lambda: sym.Custom(sym.Variable("x"), data=sym.Variable("y"), op_type=NAME), "input data is given twice"),
+    (lambda: sym.Custom(daat=sym.Variable("x"), op_type=NAME), "there is no input 'daat'. Did you mean 'data'"),
 ]
 
 
@@ -786,7 +790,7 @@ WRONG_OPERATORS = [
                                                                                    "out_d"),
     (doing(lambda self, ins, outs, req: outs.append(0)), OpError, "replaced an array in the list out_data"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "wirte", 0)), ArgumentError,
-     "unknown request 'wirte': expected one of null, write, inplace, add"),
+     "unknown request 'wirte'. Did you mean 'write'\\? Valid: null, write, inplace, add."),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", nd.ones((3, 3)))), ShapeError,
      r"assign: expected shape \(2, 3\), got \(3, 3\)"),
     (doing(lambda self, ins, outs, req: self.assign(outs[0], "write", "x")), ValueError, "x"),

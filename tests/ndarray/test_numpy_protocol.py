@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -133,6 +134,63 @@ def test_unrecorded_arrays_use_numpys_functions(make):
     np.testing.assert_array_equal(out, np.exp(X) + X)
     assert np.exp(Y, out=x) is x
     np.testing.assert_array_equal(x.asnumpy(), np.exp(Y))
+
+
+def _on_elements(function, x):
+    return function(x.asnumpy())
+
+
+BEYOND = {"below": lambda x: np.clip(x, -120, 100), "above": lambda x: np.clip(x, 3, 300),
+          "less": lambda x: np.less(x, 300), "more": lambda x: np.greater(x, -1),
+          "equal": lambda x: np.equal(x, 256 + 3), "on the left": lambda x: np.less_equal(-1, x)}
+
+
+@pytest.mark.parametrize("way", ["NDArray", "Tensor", "compiled", "body"])
+def test_numbers_that_the_dtype_does_not_hold_are_compared_exactly(way):
+    values = np.uint8([0, 3, 100, 127, 255])
+    for name, function in list(BEYOND.items())[:2 if way == "NDArray" else None]:  # arrays of nd compare as MXNet does
+        if way == "body":
+            body = mx.operator.define(partial(_on_elements, function), name="_example_beyond", traced=True)
+            found = body(nd.array(values, dtype="uint8"))
+        else:
+            call = mx.jit(function) if way == "compiled" else function
+            found = call(nd.array(values, dtype="uint8") if way == "NDArray" else nn.Tensor(values))
+        np.testing.assert_array_equal(found.asnumpy(), function(values), err_msg=name)
+    if way != "NDArray":
+        with pytest.raises(OverflowError, match="-120"):
+            (mx.jit(lambda x: np.maximum(x, -120)))(nn.Tensor(values))
+
+
+@pytest.mark.parametrize("make", [lambda x: nd.array(x, dtype=x.dtype), nn.Tensor, mx.np.array])
+def test_functions_that_fill_an_array_write_to_its_elements(make):
+    for name, fill in {
+        "copyto": lambda x: np.copyto(x, Y), "copyto where": lambda x: np.copyto(x, 7, where=X > 0),
+        "put": lambda x: np.put(x, [0, 4], [5, 6]), "putmask": lambda x: np.putmask(x, X > 0, Y),
+        "place": lambda x: np.place(x, X > 0, [1, 2]), "fill_diagonal": lambda x: np.fill_diagonal(x, 9),
+        "put_along_axis": lambda x: np.put_along_axis(x, np.int64([[1], [0]]), 8, axis=1),
+        "out": lambda x: np.concatenate([X[:1], Y[:1]], out=x),
+        "out by letters": lambda x: np.einsum("ij->ij", Y, out=x),
+    }.items():
+        x, expected = make(X), X.copy()
+        fill(x)
+        fill(expected)
+        np.testing.assert_array_equal(x.asnumpy(), expected, err_msg=name)
+
+
+@pytest.mark.parametrize("make", [lambda x: nd.array(x, dtype=x.dtype), nn.Tensor, mx.np.array])
+def test_functions_that_make_arrays_alike_take_arrays_of_each_kind(make):
+    x = make(X)
+    for name, call in {
+        "zeros": np.zeros_like, "ones": np.ones_like, "full": lambda x: np.full_like(x, 3),
+        "another shape": lambda x: np.ones_like(x, dtype="int32", shape=(2, 2)),
+        "empty": lambda x: np.empty_like(x) * 0, "resize": lambda x: np.resize(x, (0, 4)),
+        "letters": lambda x: np.einsum("ij,kj->ik", x, x, optimize=True),
+        "eig": lambda x: np.linalg.eigh(np.dot(x, X.T)).eigenvalues, "median": np.median,
+        "parts": lambda x: np.modf(x)[0],
+    }.items():
+        found, expected = call(x), call(X)
+        assert found.dtype == expected.dtype, name
+        np.testing.assert_allclose(np.asarray(found), expected, err_msg=name)
 
 
 def test_functions_that_return_no_arrays_need_no_gradient():

@@ -255,6 +255,30 @@ def test_vectors_of_a_normal_distribution_in_graphs_are_float32(dtype: str) -> N
     assert found.shape == (3, 2) and found.dtype == np.float32
 
 
+@pytest.mark.parametrize("mean, cov", [((2,), (2, 2)), ((3, 2), (2, 2)), ((2,), (3, 2, 2)), ((3, 2), (4, 3, 2, 2))])
+def test_batches_of_normal_distributions_are_broadcast(mean: tuple[int, ...], cov: tuple[int, ...]) -> None:
+    mx.random.seed(5)
+    means = mnp.broadcast_to(mnp.array([0.25, 10]), mean)
+    covs = mnp.broadcast_to(mnp.array([[1, 0.5], [0.5, 4]]), cov)
+    symbols = [mx.sym.Variable(name).as_np_ndarray() for name in ("mean", "cov")]
+    batch = np.broadcast_shapes(mean, cov[:-1])
+    for size, front in ((None, ()), (1, (1,)), ((), ()), ((2, 0), (2, 0)), (400, (400,))):
+        graph = mx.sym.np.random.multivariate_normal(*symbols, size).eval(mean=means, cov=covs)[0]
+        for found in (mnp.random.multivariate_normal(means, covs, size), graph):
+            assert found.shape == front + batch
+            if size == 400:
+                rows = found.asnumpy().reshape(400, -1, 2)
+                np.testing.assert_allclose(rows.mean(0), [[0.25, 10]] * rows.shape[1], atol=0.4)
+                np.testing.assert_allclose([np.cov(rows[:, i].T) for i in range(rows.shape[1])],
+                                           [[[1, 0.5], [0.5, 4]]] * rows.shape[1], atol=0.9)
+
+
+def test_covariances_that_are_none_are_refused() -> None:
+    for mean, cov in (([0, 0], [[1, 0], [0, -1]]), ([0, 0], np.eye(3)), ([0], [1])):
+        with pytest.raises(mx.errors.ArgumentError, match="multivariate_normal: expected"):
+            mnp.random.multivariate_normal(mnp.array(mean), mnp.array(cov))
+
+
 @pytest.mark.parametrize("size, replace", [(5, True), ((2, 3), True), (4, False), ((2, 2), False), (None, True)])
 @pytest.mark.parametrize("chances", [None, [0, 0, 1, 2, 1, 1, 1, 0, 0, 0]])
 def test_graphs_draw_choices_from_their_values(size: Any, replace: bool, chances: list[int] | None) -> None:

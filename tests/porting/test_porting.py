@@ -122,6 +122,8 @@ REWRITTEN = [
     ("import numpy\nx = numpy.bool, numpy.product(y)", "import numpy\nx = bool, numpy.prod(y)"),
     ("import numpy as np\nint = 3\nx = np.int", "import numpy as np\nint = 3\nx = np.int_"),
     ("import numpy as np\nx = np.reshape(y, newshape=(2, 3))", "import numpy as np\nx = np.reshape(y, (2, 3))"),
+    ("from numpy import histogram as h\nimport numpy as np\nx = h(y, normed=True)\nz = np.quantile(y, .5, interpolation='lower')",
+     "from numpy import histogram as h\nimport numpy as np\nx = h(y, density=True)\nz = np.quantile(y, .5, method='lower')"),
     ("import numpy as np\nx = np.asscalar(y)", "import numpy as np\nx = np.asarray(y).item()"),
     ("import numpy as np\nx = np.fromstring(s, dtype='u1')",
      "import numpy as np\nx = np.frombuffer(s, dtype='u1').copy()"),

@@ -172,7 +172,7 @@ def test_a_chain_of_executors_needs_no_copies():
     (lambda: mx.nd.ones((3, 4)), ShapeError, r"head_grads: y_output has shape \(3, 4\), its output \(6, 4\)"),
     (lambda: head(dtype="float64"), DTypeError, "head_grads: y_output has dtype float64, its output float32"),
     (lambda: {"y_outptu": head()}, ArgumentError, "head_grads: there is no output 'y_outptu'.*y_output"),
-    (lambda: [head(), head()], ArgumentError, r"head_grads: expected 1 arrays \(y_output\), got 2"),
+    (lambda: [head(), head()], ArgumentError, r"head_grads: expected 1 array \(y_output\), got 2"),
     (lambda: [1.0], ArgumentError, "head_grads: y_output must be an NDArray, got float"),
     (lambda: 1.0, ArgumentError, "head_grads: expected"),
     (lambda: mx.nd.ones(SHAPE, ctx=mx.cpu(1)), DeviceError,

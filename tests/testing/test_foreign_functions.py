@@ -161,6 +161,27 @@ def test_operators_of_pytorch_are_compared_with_their_fake_implementation(torch:
     assert verdicts(torch.ops.aten.sin.default, [0.5, 1.0]) == {}
 
 
+def test_arrays_passed_by_keyword_are_inputs(torch: Any) -> None:
+    """Gradients of keyword arguments are checked, too; numbers and lists of numbers are settings."""
+    x, scale = torch.tensor([0.5, -1.2, 2.0]), torch.tensor([1.5, 0.3, -0.7])
+    wrong = function(torch, saving(lambda x, y: x * y), lambda ctx, g: (g * ctx.saved_tensors[1], g))
+    for keywords in ({"scale": scale}, {"scale": {"inside": [scale]}}):
+        def call(x, *, scale, power=(2,)):
+            return wrong.apply(x ** power[0], scale["inside"][0] if isinstance(scale, dict) else scale)
+
+        failed = verdicts(call, x, **keywords, power=[1.0])
+        assert failed.keys() == {"gradient"} and "scale" in failed["gradient"]
+
+
+def test_arrays_of_jax_passed_by_keyword_are_inputs(jax: Any) -> None:
+    def call(x, *, scale):
+        return x * jax.lax.stop_gradient(scale) + scale
+
+    report = mx.operator.check(call, jax.numpy.array([0.5, 2.0]), scale=jax.numpy.array([1.5, 0.3]))
+    assert "scale" in {verdict.name: verdict.text for verdict in report.failed}["gradient"]
+
+
+
 def test_mistakes_in_checks_of_pytorch(torch: Any) -> None:
     double = function(torch, lambda ctx, x, k=1.0: x * 2 * k, lambda ctx, g: (g * 2, None))
     with pytest.raises(mx.OpError, match="takes no keywords: got k"):

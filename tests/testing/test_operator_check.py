@@ -915,3 +915,12 @@ def test_a_check_does_not_suppress_later_warnings() -> None:
 def test_importing_the_library_does_not_load_the_checks() -> None:
     program = "import sys, opreg; opreg.operator.CustomOp, opreg.nd.ones; assert 'opreg.testing' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_tensors_passed_by_keyword_are_inputs() -> None:
+    class Scaled(nn.Cell):
+        def construct(self, x, *, scale):
+            return x * ops.stop_gradient(scale) + scale
+
+    report = mx.operator.check(Scaled(), mx.Tensor([1.0, 2.0]), scale=mx.Tensor([3.0, 4.0]))
+    assert [verdict.name for verdict in report.failed] == ["gradient"] and "scale" in report["gradient"].text

@@ -253,7 +253,7 @@ def test_random_test_data_has_the_requested_shapes():
 
 @pytest.mark.parametrize("call, words", [
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {"y": X}, [X]), "no 'y'"),
-    (lambda: tools.check_symbolic_forward(sym.var("x") * 1, [X, X], [X]), "expected 1 arrays"),
+    (lambda: tools.check_symbolic_forward(sym.var("x") * 1, [X, X], [X]), "expected 1 array "),
     (lambda: tools.check_symbolic_forward(sym.var("x") * 1, {}, [X]), "x missing"),
     (lambda: tools.rand_ndarray((2,), "rows"), "storage type 'rows'"),
 ])

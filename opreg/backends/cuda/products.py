@@ -170,18 +170,18 @@ class _Descriptors:
     """The library's descriptors of a product: one of the operation, and one for the layout of each factor and of the
     result."""
 
-    __slots__ = ("whole", "layouts")
+    __slots__ = ("matmul", "layouts")
 
     def __init__(self, library: Library, product: Product, bias: int):
         stored, compute, scale = DTYPES[product.dtype]
-        self.whole = Descriptor(library, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
+        self.matmul = Descriptor(library, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
                                 scale)
         for attribute, factor in ((DescriptorAttribute.TRANSA, product.right),
                                   (DescriptorAttribute.TRANSB, product.left)):
-            self.whole.set(attribute, ctypes.c_int32(Operation.T if factor.by_columns else Operation.N))
-        self.whole.set(DescriptorAttribute.EPILOGUE, ctypes.c_uint32(product.epilogue))
+            self.matmul.set(attribute, ctypes.c_int32(Operation.T if factor.by_columns else Operation.N))
+        self.matmul.set(DescriptorAttribute.EPILOGUE, ctypes.c_uint32(product.epilogue))
         if bias:
-            self.whole.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(bias))
+            self.matmul.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(bias))
         self.layouts = []
         for matrix in (product.right, product.left, product.out):
             rows, columns = (matrix.rows, matrix.columns) if matrix.by_columns else (matrix.columns, matrix.rows)
@@ -217,7 +217,7 @@ def choose(library: Library, device: int, product: Product) -> ChosenAlgorithm |
     best, count = Heuristic(), ctypes.c_int()
     first, second, result = [layout.value for layout in described.layouts]
     status = library.functions["cublasLtMatmulAlgoGetHeuristic"](
-        library.handle(device), described.whole.value, first, second, result, result, preference.value, 1,
+        library.handle(device), described.matmul.value, first, second, result, result, preference.value, 1,
         ctypes.byref(best), ctypes.byref(count))
     if status or not count.value or best.state:
         return answer("cublasLtMatmulAlgoGetHeuristic", status or best.state or Status.NOT_SUPPORTED)
@@ -267,7 +267,7 @@ class Multiply(PlainStep):
             workspace = scratch((chosen.workspace + _ALIGNED,), np.uint8)
             place = -(-address_of(workspace) // _ALIGNED) * _ALIGNED
         arguments: list[Any] = [
-            found.handle(device), described.whole.value, ctypes.byref(number(scale)), b, first, a, second,
+            found.handle(device), described.matmul.value, ctypes.byref(number(scale)), b, first, a, second,
             ctypes.byref(number(product.add)), out, result, out, result, ctypes.byref(chosen.algorithm), place,
             chosen.workspace]
         function = found.functions["cublasLtMatmul"]
@@ -308,7 +308,7 @@ class Multiply(PlainStep):
                 check(function(*arguments, stream().ptr))
                 return
             with using:
-                held[0].whole.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(address_of(others[added])))
+                held[0].matmul.set(DescriptorAttribute.BIAS_POINTER, ctypes.c_void_p(address_of(others[added])))
                 check(function(*arguments, stream().ptr))
 
         return multiply

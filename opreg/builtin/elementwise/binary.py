@@ -78,7 +78,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
 
     @op.prepare
     def scalar_prepare(data: Array, *, scalar: float, is_int: bool) -> Callable[..., Array] | None:
-        return among(scalar, data.dtype).whole(data.dtype) if is_int else None
+        return among(scalar, data.dtype).integer_function(data.dtype) if is_int else None
 
     return op
 

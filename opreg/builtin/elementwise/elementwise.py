@@ -108,7 +108,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
     @op.prepare
     def elementwise_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
         one_dtype = all(array.dtype == arrays[0].dtype for array in arrays)
-        return expression(attrs).whole(arrays[0].dtype) if on_integers is None and one_dtype else None
+        return expression(attrs).integer_function(arrays[0].dtype) if on_integers is None and one_dtype else None
 
     def accepts(formula: Expression, call: Call) -> str | None:
         call.details = None

@@ -142,7 +142,7 @@ class _Plan:
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
         self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
-        self.small = None if self.whole() or self.pointwise() else small_plan(x, w, y, win, groups)
+        self.small = None if self.one_position() or self.pointwise() else small_plan(x, w, y, win, groups)
 
     def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
         """Slices of the output and of the input for a kernel position along the trailing axes."""
@@ -160,7 +160,7 @@ class _Plan:
         """Whether each output element reads one input element, at the same position."""
         return max(self.win.kernel) == max(self.win.stride) == 1 and not self.padded
 
-    def whole(self) -> bool:
+    def one_position(self) -> bool:
         """Whether there is one output position, which reads the whole input: a product of matrices."""
         return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
                 and not self.padded)
@@ -336,7 +336,7 @@ def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) ->
     True
     """
     plan = _plan(x, w, y, win, groups)
-    return plan.pointwise() or plan.whole()
+    return plan.pointwise() or plan.one_position()
 
 
 def small(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> SmallPlan | None:
@@ -371,7 +371,7 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
         Called with each part of ``y`` when it is complete; see ``Then``.
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
-    if plan.whole():
+    if plan.one_position():
         _store(y, y.shape[:2], lambda out: product(xp, x.reshape(plan.flat_x), w.reshape(plan.flat_w).T, out))
         if then is not None:
             then((All, All, All, All), plan.split(y))
@@ -495,7 +495,7 @@ def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: i
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
     n, o = y.shape[:2]
-    if plan.whole():
+    if plan.one_position():
         _store(x, plan.flat_x, lambda out: product(xp, y.reshape(n, o), w.reshape(plan.flat_w), out))
     elif plan.pointwise():
         places = math.prod(plan.places)
@@ -559,7 +559,7 @@ def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: in
     """
     plan = _plan(x.shape, w.shape, y.shape, win, groups)
     n, o = y.shape[:2]
-    if plan.whole():
+    if plan.one_position():
         _store(w, plan.flat_w, lambda out: product(xp, y.reshape(n, o).T, x.reshape(plan.flat_x), out))
     elif plan.pointwise():
         _match_pointwise(xp, y, x, w, plan)

@@ -62,7 +62,7 @@ class Pool:
         return [*zip(range(1, len(self.x)), self.x[1:-1], win.kernel, win.stride, win.pad, self.y[1:-1])]
 
     @functools.cached_property
-    def whole(self) -> bool:
+    def one_window(self) -> bool:
         """Whether there is one window, which is exactly the input."""
         return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
 
@@ -220,7 +220,7 @@ def _maximum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
     """Sums of windows."""
-    if pool.whole:
+    if pool.one_window:
         return x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]).sum(1).reshape(x.shape[0], *pool.y[1:])
     return _reduced(xp, xp.add, x, pool, 0)
 
@@ -386,7 +386,7 @@ def pooling_sum_xp(xp, g, data, *, kernel, pool_type, global_pool, pooling_conve
     x = xp.empty(pool.x, g.dtype)
     for block in _blocks(xp, pool, g.dtype.itemsize):
         part = g[block] if counts is None else g[block] / counts
-        x[block] = part if pool.whole else _spread(xp, part, pool)
+        x[block] = part if pool.one_window else _spread(xp, part, pool)
     return x.reshape(data.shape)
 
 

@@ -352,7 +352,7 @@ def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation:
     at = q[0].astype(xp.float64).ravel() if q else q_scalar
     result = xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims)
     if q:  # CuPy takes one axis of percentiles
-        result = result.reshape(*q[0].shape, *result.shape[1:])
+        result = result.reshape((*q[0].shape, *result.shape[1:]))
     return result.astype(of_floats(a.dtype))
 
 

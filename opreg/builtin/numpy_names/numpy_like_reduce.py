@@ -98,7 +98,7 @@ def _total(name: str, kind: str, function: Callable, integer_result: type, doc: 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
         exact = integer_result is np.int64 and (dtype is None or not is_floating(dtype))
-        return sets(function, axis, keepdims=keepdims, whole="int64" if exact else "float64", scalar=True)
+        return sets(function, axis, keepdims=keepdims, integer_dtype="int64" if exact else "float64", scalar=True)
 
     @op.grad
     def total_grad(g, ins, outs, *, axis, dtype, keepdims):
@@ -159,8 +159,8 @@ def _deviation(name: str, rooted: bool, doc: str) -> None:
     along(op)
     op.types(_results(np.float64))
     function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if rooted else _var
-    looped(op)(lambda *, axis, ddof, keepdims: sets(function, axis, keepdims=keepdims, whole="float64", scalar=True,
-                                                    ddof=ddof))
+    looped(op)(lambda *, axis, ddof, keepdims: sets(
+        function, axis, keepdims=keepdims, integer_dtype="float64", scalar=True, ddof=ddof))
 
     @op.grad
     def deviation_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):

@@ -143,13 +143,13 @@ def _part(rule: Any, rates: Rates, part: Update, workspace: Workspace) -> list[C
 class _Gather(PlainStep):
     """Several arrays concatenated in one."""
 
-    __slots__ = ("arrays", "whole")
+    __slots__ = ("arrays", "flat")
 
     def __init__(self, arrays: Sequence[Array], flat: Array):
-        self.arrays, self.whole = arrays, flat
+        self.arrays, self.flat = arrays, flat
 
     def __call__(self) -> None:
-        np.concatenate(self.arrays, out=self.whole)
+        np.concatenate(self.arrays, out=self.flat)
 
 
 def _group(rule: Any, rates: Rates, updates: Sequence[Update], workspace: Workspace) -> list[Callable[[], object]]:

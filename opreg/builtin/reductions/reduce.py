@@ -186,7 +186,7 @@ def _norm(x: Any, *, ord: int) -> Any:
 
 @looped(norm)
 def norm_loop(*, ord, axis, keepdims):
-    return sets(_norm, axis, keepdims=keepdims, whole="float64", ord=ord)
+    return sets(_norm, axis, keepdims=keepdims, integer_dtype="float64", ord=ord)
 
 
 @norm.grad  # the derivative of the loop knows no ``out_dtype``
@@ -213,7 +213,7 @@ def _moments(x: Any) -> Any:
 
 @looped(moments)
 def moments_loop(*, axes, keepdims):
-    return sets(_moments, axes, keepdims=keepdims, whole="float64")
+    return sets(_moments, axes, keepdims=keepdims, integer_dtype="float64")
 
 
 @moments.grad  # its loop has two results, and derivatives of loops follow for one

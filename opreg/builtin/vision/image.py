@@ -138,10 +138,11 @@ def _declare_flip(words: str, axis: int) -> None:
 
     @declare(name=f"_image_random_flip_{words}", aliases=(f"_npx__image_random_flip_{words}",), random=True)
     def random_flip(data):
-        """The image or its mirror image, with equal probability."""
+        """The image or its mirror image, with equal probability; the gradient is the output gradient."""
 
     formed(flip, "(height, width, channel) -> (height, width, channel)")
     formed(random_flip, "(height, width, channel) -> (height, width, channel)")
+    linear(random_flip, "_copy")
 
     @random_flip.kernel()  # no body: the eager gradient of a body would draw again
     def random_flip_xp(xp, data, *, rng):
@@ -225,7 +226,8 @@ def _declare_color_change(op: Op, change: Callable[..., Array]) -> None:
 def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Array]) -> None:
     @declare(name=f"_image_random_{name}", aliases=(f"_npx__image_random_{name}",), random=True)
     def random_color(data, *, min_factor: float, max_factor: float):
-        """The image with its {name} changed by a random factor, uniform in a range."""
+        """The image with its {name} changed by a random factor, uniform in a range; the gradient is the output
+        gradient."""
 
     random_color.doc = random_color.doc.format(name=name)
 
@@ -233,6 +235,7 @@ def _declare_factor(name: str, change: Callable[[ArrayModule, Array, Array], Arr
         return change(xp, x, (rng.random((1,)) * (max_factor - min_factor) + min_factor).astype(x.dtype))
 
     _declare_color_change(random_color, by_factor)
+    linear(random_color, "_copy")
 
 
 for _name, _change in (("brightness", _brightness), ("contrast", _contrast), ("saturation", _saturation),
@@ -245,7 +248,7 @@ def color_jitter(data, *, brightness: float, contrast: float, saturation: float,
     """The image with brightness, contrast, saturation and hue changed in random order.
 
     Each attribute is the largest difference of a random factor from one; for the hue it is the largest rotation, in
-    turns.
+    turns. The gradient is the output gradient.
     """
 
 
@@ -265,6 +268,7 @@ def _jitter(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, brightness: fl
 
 
 _declare_color_change(color_jitter, _jitter)
+linear(color_jitter, "_copy")
 
 
 @declare(name="_image_adjust_lighting", aliases=("_npx__image_adjust_lighting",))
@@ -282,8 +286,9 @@ linear(adjust_lighting, "_copy")
 @declare(name="_image_random_lighting", aliases=("_npx__image_random_lighting",), random=True)
 def random_lighting(data, *, alpha_std: float = 0.05):
     """The image plus random factors, of standard deviation ``alpha_std``, times the principal components of the colors
-    of natural images."""
+    of natural images; the gradient is the output gradient."""
 
 
 _declare_color_change(random_lighting, lambda xp, x, dtype, rng, alpha_std: _lighting(
     xp, x, (rng.standard_normal((3,)) * alpha_std).astype(x.dtype)))
+linear(random_lighting, "_copy")

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.settings import Checked, whole_number
 from opreg.data.shared_memory import empty
 from opreg.data.workers import Processes, Threads
-from opreg.errors import ArgumentError, whole_number
+from opreg.errors import ArgumentError
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
@@ -173,7 +174,7 @@ class _MultiWorkerIter:
         return next(self)
 
 
-class DataLoader:
+class DataLoader(Checked):
     """Batches of a dataset, made by ``num_workers`` threads or processes, or in the program itself.
 
     Parameters

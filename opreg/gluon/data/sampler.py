@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, did_you_mean
 
 __all__ = ["Sampler", "SequentialSampler", "RandomSampler", "FilterSampler", "BatchSampler"]
@@ -23,7 +24,7 @@ class SampleSequence(Protocol):
 _LAST = ("keep", "discard", "rollover")
 
 
-class Sampler:
+class Sampler(Checked):
     """Base of samplers: iterables of sample indices. A subclass defines ``__iter__`` and ``__len__``.
 
     Examples

@@ -89,6 +89,14 @@ class PReLU(HybridBlock):
         Initial values; 0.25 by default.
     in_channels : int
         Number of slopes: one for all channels, or one for each.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = PReLU()
+    >>> layer.initialize()
+    >>> layer(nd.array([[-2, 2]])).asnumpy()
+    array([[-0.5,  2. ]], dtype=float32)
     """
 
     def __init__(self, alpha_initializer: InitializerLike = _QUARTER, in_channels: int = 1,
@@ -103,7 +111,14 @@ class PReLU(HybridBlock):
 
 
 class ELU(_Leaky):
-    """``x`` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere."""
+    """``x`` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> ELU()(nd.array([-1, 2])).asnumpy().round(3)
+    array([-0.632,  2.   ], dtype=float32)
+    """
 
     def __init__(self, alpha: float = 1.0, **kwargs: Any):
         super().__init__(**kwargs)
@@ -115,13 +130,27 @@ class ELU(_Leaky):
 
 
 class SELU(_Leaky):
-    """The scaled exponential activation, which preserves mean and variance."""
+    """The scaled exponential activation, which preserves mean and variance.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> SELU()(nd.array([-1, 2])).asnumpy().round(3)
+    array([-1.111,  2.101], dtype=float32)
+    """
 
     _act_type = "selu"
 
 
 class GELU(_Leaky):
-    """``x`` times the standard normal distribution function of ``x``."""
+    """``x`` times the standard normal distribution function of ``x``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GELU()(nd.array([-1, 2])).asnumpy().round(3)
+    array([-0.159,  1.954], dtype=float32)
+    """
 
     _act_type = "gelu"
 
@@ -133,6 +162,12 @@ class Swish(HybridBlock):
     ----------
     beta : float
         The factor.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> Swish()(nd.array([-1, 2])).asnumpy().round(3)
+    array([-0.269,  1.762], dtype=float32)
     """
 
     def __init__(self, beta: float = 1.0, **kwargs: Any):

@@ -7,7 +7,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
-from ...errors import whole_number
+from ...core.settings import whole_number
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..base_block import Block
@@ -85,6 +85,16 @@ class Dropout(HybridBlock):
         Fraction of elements set to zero; the others are scaled up.
     axes : tuple of int
         Axes along which elements are dropped together.
+
+    Examples
+    --------
+    >>> from opreg import autograd, nd
+    >>> layer = Dropout(0.5)
+    >>> layer(nd.ones(3)).asnumpy()
+    array([1., 1., 1.], dtype=float32)
+    >>> with autograd.train_mode():
+    ...     set(layer(nd.ones(100)).asnumpy().tolist())
+    {0.0, 2.0}
     """
 
     def __init__(self, rate: float, axes: Any = (), **kwargs: Any):
@@ -114,6 +124,14 @@ class Embedding(HybridBlock):
         Initial value.
     sparse_grad : bool
         MXNet's setting for sparse gradients.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Embedding(10, 3)
+    >>> layer.initialize()
+    >>> layer(nd.array([1, 4])).shape
+    (2, 3)
     """
 
     def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
@@ -133,7 +151,14 @@ class Embedding(HybridBlock):
 
 
 class Flatten(HybridBlock):
-    """A layer that flattens all axes but the first."""
+    """A layer that flattens all axes but the first.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> Flatten()(nd.ones((2, 3, 4))).shape
+    (2, 12)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""

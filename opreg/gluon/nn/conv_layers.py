@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,7 +10,8 @@ from opreg.symbol.function import surface
 from opreg.symbol.symbol import Variable
 
 from ...base import numeric_types
-from ...errors import did_you_mean, whole_number
+from ...core.settings import whole_number
+from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
 from ..errors import BlockError
 from ..hybrid_block import HybridBlock
@@ -41,7 +43,9 @@ class _Windows(HybridBlock):
         dims = len(self._layouts[0]) - 2
         value = per_axis(value, dims)
         if len(value) != dims:
-            raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value}")
+            raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value!r}")
+        for length in value:
+            whole_number(f"{type(self).__name__}: {what}", length, -math.inf)
         return value
 
     def _laid(self, layout: str) -> str:
@@ -135,6 +139,14 @@ class Conv1D(_Conv):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv1D(4, 3)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 8))).shape
+    (1, 4, 6)
     """
 
     _layouts = ("NCW",)
@@ -215,6 +227,14 @@ class Conv3D(_Conv):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv3D(4, 3, padding=1)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 5, 5, 5))).shape
+    (1, 4, 5, 5, 5)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -256,6 +276,14 @@ class Conv1DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv1DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 8))).shape
+    (1, 4, 16)
     """
 
     _layouts = ("NCW",)
@@ -291,6 +319,14 @@ class Conv2DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv2DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 3, 5, 5))).shape
+    (1, 4, 10, 10)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -326,6 +362,14 @@ class Conv3DTranspose(_Transpose):
         Initial values.
     in_channels : int
         Number of input channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = Conv3DTranspose(4, 2, strides=2)
+    >>> layer.initialize()
+    >>> layer(nd.ones((1, 2, 3, 3, 3))).shape
+    (1, 4, 6, 6, 6)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -382,6 +426,12 @@ class MaxPool1D(_Pooling):
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool1D()(nd.array([[[1, 3, 5, 7]]])).asnumpy()
+    array([[[3., 7.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -406,6 +456,12 @@ class MaxPool2D(_Pooling):
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool2D()(nd.array([[[[1, 3], [5, 7]]]])).asnumpy()
+    array([[[[7.]]]], dtype=float32)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -430,6 +486,12 @@ class MaxPool3D(_Pooling):
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
         Whether windows that extend beyond the end count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> MaxPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -456,6 +518,12 @@ class AvgPool1D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool1D()(nd.array([[[1, 3, 5, 7]]])).asnumpy()
+    array([[[2., 6.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -482,6 +550,12 @@ class AvgPool2D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool2D()(nd.array([[[[1, 3], [5, 7]]]])).asnumpy()
+    array([[[[4.]]]], dtype=float32)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -508,6 +582,12 @@ class AvgPool3D(_Pooling):
         Whether windows that extend beyond the end count.
     count_include_pad : bool
         Whether zeros around the input count.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> AvgPool3D()(nd.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 2, 2, 2)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -524,6 +604,12 @@ class GlobalMaxPool1D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool1D()(nd.array([[[1, 2, 6]]])).asnumpy()
+    array([[[6.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -539,6 +625,12 @@ class GlobalMaxPool2D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool2D()(nd.ones((1, 8, 7, 7))).shape
+    (1, 8, 1, 1)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -554,6 +646,12 @@ class GlobalMaxPool3D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalMaxPool3D()(nd.ones((1, 8, 4, 7, 7))).shape
+    (1, 8, 1, 1, 1)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -569,6 +667,12 @@ class GlobalAvgPool1D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool1D()(nd.array([[[1, 2, 6]]])).asnumpy()
+    array([[[3.]]], dtype=float32)
     """
 
     _layouts = ("NCW", "NWC")
@@ -584,6 +688,12 @@ class GlobalAvgPool2D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool2D()(nd.ones((1, 8, 7, 7))).shape
+    (1, 8, 1, 1)
     """
 
     _layouts = ("NCHW", "NHWC")
@@ -599,6 +709,12 @@ class GlobalAvgPool3D(_Pooling):
     ----------
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> GlobalAvgPool3D()(nd.ones((1, 8, 4, 7, 7))).shape
+    (1, 8, 1, 1, 1)
     """
 
     _layouts = ("NCDHW", "NDHWC")
@@ -614,6 +730,15 @@ class ReflectionPad2D(HybridBlock):
     ----------
     padding : int or tuple of int
         Elements added on each side, or before and after each of the four axes.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> ReflectionPad2D(1)(nd.array([[[[1, 2], [3, 4]]]])).asnumpy()
+    array([[[[4., 3., 4., 3.],
+             [2., 1., 2., 1.],
+             [4., 3., 4., 3.],
+             [2., 1., 2., 1.]]]], dtype=float32)
     """
 
     def __init__(self, padding: Sizes = 0, **kwargs: Any):

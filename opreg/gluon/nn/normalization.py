@@ -97,7 +97,16 @@ class BatchNorm(_Norm):
 
 
 class BatchNormReLU(BatchNorm):
-    """Batch normalization followed by ``relu``; see ``BatchNorm``."""
+    """Batch normalization followed by ``relu``; see ``BatchNorm``.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = BatchNormReLU(in_channels=2)
+    >>> layer.initialize()
+    >>> layer(nd.array([[-1, 2]])).asnumpy().round(3)
+    array([[0., 2.]], dtype=float32)
+    """
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See ``HybridBlock``."""
@@ -119,6 +128,15 @@ class InstanceNorm(_Norm):
         Initial values.
     in_channels : int
         Number of channels; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = InstanceNorm()
+    >>> layer.initialize()
+    >>> layer(nd.array([[[1, 3], [2, 6]]])).asnumpy().round(2)
+    array([[[-1.,  1.],
+            [-1.,  1.]]], dtype=float32)
     """
 
     def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
@@ -152,6 +170,15 @@ class LayerNorm(_Norm):
         Initial values.
     in_channels : int
         Length of the axis; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = LayerNorm()
+    >>> layer.initialize()
+    >>> layer(nd.array([[1, 3], [2, 6]])).asnumpy().round(2)
+    array([[-1.,  1.],
+           [-1.,  1.]], dtype=float32)
     """
 
     def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
@@ -180,6 +207,17 @@ class GroupNorm(_Norm):
         Whether offset and factor are trained.
     beta_initializer, gamma_initializer : Initializer or str
         Initial values.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> layer = GroupNorm(num_groups=2)
+    >>> layer.initialize()
+    >>> layer(nd.array([[[1, 3], [5, 5], [0, 4], [2, 2]]])).asnumpy().round(2)
+    array([[[-1.51, -0.3 ],
+            [ 0.9 ,  0.9 ],
+            [-1.41,  1.41],
+            [ 0.  ,  0.  ]]], dtype=float32)
     """
 
     def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,

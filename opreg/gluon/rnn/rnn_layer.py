@@ -8,7 +8,8 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
-from ...errors import did_you_mean, whole_number
+from ...core.settings import whole_number
+from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..errors import BlockError

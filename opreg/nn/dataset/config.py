@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.setting_reads import reads_setting
 from ...errors import ArgumentError
 
 __all__ = ["Epoch", "get_enable_shared_mem", "get_num_parallel_workers", "get_numa_enable", "get_prefetch_size",
@@ -30,6 +31,7 @@ def set_seed(seed: int) -> None:
     _streams.clear()
 
 
+@reads_setting
 def get_seed() -> int:
     """The seed that was set, or the first one."""
     return _chosen.get("seed", _FIRST_SEED)
@@ -81,6 +83,7 @@ def set_num_parallel_workers(num: int) -> None:
     _chosen["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1)
 
 
+@reads_setting
 def get_num_parallel_workers() -> int:
     """The number of workers that was set."""
     return _chosen["num_parallel_workers"]
@@ -91,6 +94,7 @@ def set_prefetch_size(size: int) -> None:
     _chosen["prefetch_size"] = _check_integer("set_prefetch_size", size, 1)
 
 
+@reads_setting
 def get_prefetch_size() -> int:
     """The length of queues that was set."""
     return _chosen["prefetch_size"]
@@ -101,6 +105,7 @@ def set_enable_shared_mem(enable: bool) -> None:
     _chosen["enable_shared_mem"] = _truth("set_enable_shared_mem", enable)
 
 
+@reads_setting
 def get_enable_shared_mem() -> bool:
     """The stored setting."""
     return bool(_chosen["enable_shared_mem"])
@@ -111,6 +116,7 @@ def set_numa_enable(numa_enable: bool) -> None:
     _chosen["numa_enable"] = _truth("set_numa_enable", numa_enable)
 
 
+@reads_setting
 def get_numa_enable() -> bool:
     """The stored setting."""
     return bool(_chosen["numa_enable"])

@@ -33,8 +33,8 @@ class _Plain(Cell):
         raise NotImplementedError
 
 
-def _elementwise_cell(name: str, says: str, function: Callable[[Tensor], Tensor]) -> type[_Plain]:
-    """A Cell that applies a function of every element."""
+def _elementwise_cell(name: str, says: str, function: Callable[[Tensor], Tensor], shown: str) -> type[_Plain]:
+    """A Cell that applies a function to every element; ``shown`` is its result on -1 and 2, for the docstring."""
 
     def __init__(self: Cell) -> None:
         Cell.__init__(self)
@@ -43,24 +43,25 @@ def _elementwise_cell(name: str, says: str, function: Callable[[Tensor], Tensor]
         return function(x)
 
     construct.__doc__ = says
-    return type(name, (_Plain,), {"__init__": __init__, "construct": construct, "__doc__": says,
-                                "__module__": __name__})
+    example = f">>> from opreg import Tensor\n>>> print({name}()(Tensor([-1.0, 2.0])).asnumpy().round(3))\n{shown}\n"
+    return type(name, (_Plain,), {"__init__": __init__, "construct": construct, "__module__": __name__,
+                                  "__doc__": f"{says}\n\nExamples\n--------\n{example}"})
 
 
-ReLU = _elementwise_cell("ReLU", "The number, or zero if that is more.", functions.relu)
-ReLU6 = _elementwise_cell("ReLU6", "The number, no less than 0 and no more than 6.", functions.relu6)
-SeLU = _elementwise_cell("SeLU", "The scaled exponential linear unit.", functions.selu)
+ReLU = _elementwise_cell("ReLU", "The rectified linear unit, ``max(x, 0)``.", functions.relu, "[0. 2.]")
+ReLU6 = _elementwise_cell("ReLU6", "``min(max(x, 0), 6)``.", functions.relu6, "[0. 2.]")
+SeLU = _elementwise_cell("SeLU", "The scaled exponential linear unit.", functions.selu, "[-1.111  2.101]")
 SELU = SeLU
-FastGelu = _elementwise_cell("FastGelu", "``x * sigmoid(1.702 x)``.", functions.fast_gelu)
-SiLU = _elementwise_cell("SiLU", "``x * sigmoid(x)``.", functions.silu)
-Mish = _elementwise_cell("Mish", "``x * tanh(log(1 + exp(x)))``.", functions.mish)
-Sigmoid = _elementwise_cell("Sigmoid", "1 / (1 + exp(-x)).", functions.sigmoid)
-LogSigmoid = _elementwise_cell("LogSigmoid", "The logarithm of the sigmoid.", functions.logsigmoid)
-Tanh = _elementwise_cell("Tanh", "The hyperbolic tangent.", tanh)
-Softsign = _elementwise_cell("Softsign", "``x / (1 + |x|)``.", functions.softsign)
-HSigmoid = _elementwise_cell("HSigmoid", "(x + 3) / 6, no less than 0 and no more than 1.", functions.hardsigmoid)
-HSwish = _elementwise_cell("HSwish", "``x`` times the HSigmoid of x.", functions.hardswish)
-Tanhshrink = _elementwise_cell("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink)
+FastGelu = _elementwise_cell("FastGelu", "``x * sigmoid(1.702 x)``.", functions.fast_gelu, "[-0.154  1.936]")
+SiLU = _elementwise_cell("SiLU", "``x * sigmoid(x)``.", functions.silu, "[-0.269  1.762]")
+Mish = _elementwise_cell("Mish", "``x * tanh(log(1 + exp(x)))``.", functions.mish, "[-0.303  1.944]")
+Sigmoid = _elementwise_cell("Sigmoid", "``1 / (1 + exp(-x))``.", functions.sigmoid, "[0.269 0.881]")
+LogSigmoid = _elementwise_cell("LogSigmoid", "The logarithm of the sigmoid.", functions.logsigmoid, "[-1.313 -0.127]")
+Tanh = _elementwise_cell("Tanh", "The hyperbolic tangent.", tanh, "[-0.762  0.964]")
+Softsign = _elementwise_cell("Softsign", "``x / (1 + |x|)``.", functions.softsign, "[-0.5    0.667]")
+HSigmoid = _elementwise_cell("HSigmoid", "``min(max((x + 3) / 6, 0), 1)``.", functions.hardsigmoid, "[0.333 0.833]")
+HSwish = _elementwise_cell("HSwish", "``x`` times its ``HSigmoid``.", functions.hardswish, "[-0.333  1.667]")
+Tanhshrink = _elementwise_cell("Tanhshrink", "``x - tanh(x)``.", functions.tanhshrink, "[-0.238  1.036]")
 
 
 # --------------------------------------------------------------------------------------- with settings
@@ -73,7 +74,14 @@ def _number(cell: Cell, name: str, value: object) -> float:
 
 
 class LeakyReLU(Cell):
-    """``x``, times ``alpha`` below zero."""
+    """``x``, times ``alpha`` below zero.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(LeakyReLU()(Tensor([-1.0, 2.0])))
+    [-0.2  2. ]
+    """
 
     def __init__(self, alpha: float = 0.2):
         super().__init__()
@@ -100,7 +108,14 @@ class RReLU(Cell):
 
 
 class ELU(Cell):
-    """``x``, ``alpha * (exp(x) - 1)`` below zero."""
+    """``x``, ``alpha * (exp(x) - 1)`` below zero.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ELU()(Tensor([-1.0, 2.0])).asnumpy().round(3))
+    [-0.632  2.   ]
+    """
 
     def __init__(self, alpha: float = 1.0):
         super().__init__()
@@ -131,6 +146,12 @@ class GELU(Cell):
     Notes
     -----
     D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(GELU()(Tensor([-1.0, 2.0])).asnumpy().round(3))
+    [-0.159  1.955]
     """
 
     def __init__(self, approximate: bool = True):
@@ -143,7 +164,14 @@ class GELU(Cell):
 
 
 class Hardtanh(Cell):
-    """``x``, clipped to the range from ``min_val`` to ``max_val``."""
+    """``x``, clipped to the range from ``min_val`` to ``max_val``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(Hardtanh()(Tensor([-3.0, 0.5, 3.0])))
+    [-1.   0.5  1. ]
+    """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0):
         super().__init__()
@@ -229,7 +257,14 @@ class PReLU(Cell):
 
 
 class Softmax(Cell):
-    """Exponentials scaled to add up to one along ``axis``."""
+    """Exponentials scaled to add up to one along ``axis``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(Softmax()(Tensor([[0.0, 1.0, 2.0]])).asnumpy().round(3))
+    [[0.09  0.245 0.665]]
+    """
 
     _function: Callable[..., Tensor] = staticmethod(functions.softmax)
 
@@ -245,7 +280,14 @@ class Softmax(Cell):
 
 
 class LogSoftmax(Softmax):
-    """The logarithm of the softmax along ``axis``."""
+    """The logarithm of the softmax along ``axis``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(LogSoftmax()(Tensor([[0.0, 1.0, 2.0]])).asnumpy().round(3))
+    [[-2.408 -1.408 -0.408]]
+    """
 
     _function = staticmethod(functions.log_softmax)
 
@@ -257,7 +299,14 @@ class Softmin(Softmax):
 
 
 class GLU(Softmax):
-    """The first half along ``axis`` times the sigmoid of the second."""
+    """The first half along ``axis`` times the sigmoid of the second.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(GLU()(Tensor([[1.0, 2.0, 0.0, 0.0]])))
+    [[0.5 1. ]]
+    """
 
     _function = staticmethod(functions.glu)
 

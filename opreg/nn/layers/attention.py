@@ -234,6 +234,12 @@ class TransformerEncoderLayer(TransformerLayer):
         Whether inputs are (batch, length, features) instead of (length, batch, features).
     norm_first : bool
         Whether the input of each part is normalised, instead of the sum.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> TransformerEncoderLayer(8, 2, 16)(ops.ones((5, 3, 8))).shape
+    (5, 3, 8)
     """
 
     def construct(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None

@@ -115,7 +115,14 @@ class Flatten(Cell):
 
 
 class Unflatten(Cell):
-    """Splits one axis into several."""
+    """Splits one axis into several.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Unflatten(1, (2, 3))(ops.ones((5, 6))).shape
+    (5, 2, 3)
+    """
 
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]):
         super().__init__()
@@ -129,7 +136,14 @@ class Unflatten(Cell):
 
 
 class Identity(Cell):
-    """Returns its input; accepts any arguments, to take the place of another layer."""
+    """Returns its input; accepts any arguments, to take the place of another layer.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(Identity()(Tensor([1.0, 2.0])))
+    [1. 2.]
+    """
 
     def __init__(self, *args: object, **kwargs: object):
         super().__init__()
@@ -271,7 +285,15 @@ class Embedding(Cell):
 
 
 class OneHot(Cell):
-    """One-hot vectors of length ``depth`` along a new axis: ``on_value`` at the index, ``off_value`` elsewhere."""
+    """One-hot vectors of length ``depth`` along a new axis: ``on_value`` at the index, ``off_value`` elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(OneHot(depth=3)(Tensor([0, 2])))
+    [[1. 0. 0.]
+     [0. 0. 1.]]
+    """
 
     def __init__(self, axis: int = -1, depth: int = 1, on_value: float = 1.0, off_value: float = 0.0,
                  dtype: TensorDType = float32):

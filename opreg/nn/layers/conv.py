@@ -170,7 +170,14 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """A convolution over data (batch, channels, depth, height, width); see ``Conv2d``; ``padding`` has six values."""
+    """A convolution over data (batch, channels, depth, height, width); see ``Conv2d``; ``padding`` has six values.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Conv3d(2, 4, 3)(ops.ones((1, 2, 5, 5, 5))).shape
+    (1, 4, 5, 5, 5)
+    """
 
     _dims = 3
 
@@ -180,6 +187,12 @@ class Conv1d(_Forward):
 
     Its weight has the shape (out_channels, in_channels / group, 1, kernel_size); a Tensor that it begins with may have
     it without the 1.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Conv1d(2, 4, 3, pad_mode="valid")(ops.ones((1, 2, 8))).shape
+    (1, 4, 6)
     """
 
     _dims = 1
@@ -198,6 +211,12 @@ class Conv2dTranspose(_Transposed):
     The length of the result is ``n * stride`` with pad_mode "same", ``n * stride + max(reach - stride, 0)`` with
     "valid", and ``(n - 1) * stride + reach - padding`` with "pad", where ``reach`` is ``(kernel_size - 1) * dilation +
     1``. ``output_padding`` rows and columns of zeros are appended.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Conv2dTranspose(3, 4, 2, stride=2)(ops.ones((1, 3, 5, 5))).shape
+    (1, 4, 10, 10)
     """
 
     _dims = 2
@@ -211,7 +230,14 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """A transposed convolution over data (batch, channels, depth, height, width); see ``Conv2dTranspose``."""
+    """A transposed convolution over data (batch, channels, depth, height, width); see ``Conv2dTranspose``.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Conv3dTranspose(2, 4, 2, stride=2)(ops.ones((1, 2, 3, 3, 3))).shape
+    (1, 4, 6, 6, 6)
+    """
 
     _dims = 3
 
@@ -224,7 +250,14 @@ class Conv3dTranspose(_Transposed):
 
 
 class Conv1dTranspose(_Transposed):
-    """A transposed convolution over sequences (batch, channels, length); see ``Conv2dTranspose``."""
+    """A transposed convolution over sequences (batch, channels, length); see ``Conv2dTranspose``.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Conv1dTranspose(2, 4, 2, stride=2)(ops.ones((1, 2, 8))).shape
+    (1, 4, 16)
+    """
 
     _dims = 1
 

@@ -28,6 +28,12 @@ class TransformerDecoderLayer(TransformerLayer):
     ----------
     d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first
         See ``TransformerEncoderLayer``.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> TransformerDecoderLayer(8, 2, 16)(ops.ones((5, 3, 8)), ops.ones((7, 3, 8))).shape
+    (5, 3, 8)
     """
 
     _looks = True

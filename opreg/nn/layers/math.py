@@ -94,6 +94,12 @@ class ReduceLogSumExp(Cell):
     ----------
     axis : int or tuple of int
     keep_dims : bool
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ReduceLogSumExp(1)(Tensor([[0.0, 0.0]])).asnumpy().round(3))
+    [0.693]
     """
 
     def __init__(self, axis: Axes, keep_dims: bool = False):
@@ -112,6 +118,13 @@ class Moments(Cell):
     ----------
     axis : int or tuple of int, optional
     keep_dims : bool, optional
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> mean, variance = Moments(1)(Tensor([[1.0, 3.0]]))
+    >>> print(mean, variance)
+    [2.] [1.]
     """
 
     def __init__(self, axis: Axes = None, keep_dims: bool | None = None):
@@ -131,6 +144,12 @@ class ClipByNorm(Cell):
     ----------
     axis : int or tuple of int, optional
         The axes; all by default.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ClipByNorm()(Tensor([3.0, 4.0]), Tensor(1.0)))
+    [0.6 0.8]
     """
 
     def __init__(self, axis: Axes = None):
@@ -250,7 +269,15 @@ class MatDet(Cell):
 
 
 class MatInverse(Cell):
-    """The inverses of matrices."""
+    """The inverses of matrices.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(MatInverse()(Tensor([[2.0, 0.0], [0.0, 4.0]])))
+    [[0.5  0.  ]
+     [0.   0.25]]
+    """
 
     def construct(self, a: Tensor) -> Tensor:
         """The inverses of the matrices in the last two axes of ``a``."""

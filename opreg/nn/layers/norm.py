@@ -17,6 +17,7 @@ from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
+from ..optim.settings import number
 from .checks import chance, channels_apart, check_int, check_ints, flag, new_parameter, no_tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
@@ -34,7 +35,8 @@ class _Moving(Cell):
                  dtype: TensorDType):
         super().__init__()
         self.num_features = check_int(self, "num_features", num_features)
-        self.eps, self.momentum = eps, chance(self, "momentum", momentum)
+        self.eps = number(self.cls_name, "eps", eps)
+        self.momentum = chance(self, "momentum", momentum)
         shape, affine = (num_features,), flag(self, "affine", affine)
         self.moving_mean = new_parameter(moving_mean_init, shape, "mean", dtype, requires_grad=False)
         self.moving_variance = new_parameter(moving_var_init, shape, "variance", dtype, requires_grad=False)
@@ -74,6 +76,13 @@ class BatchNorm2d(_Moving):
     Notes
     -----
     S. Ioffe, C. Szegedy, Batch Normalization, arXiv:1502.03167.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> layer = BatchNorm2d(3)
+    >>> layer(ops.ones((2, 3, 4, 4))).shape, layer.moving_mean.shape
+    ((2, 3, 4, 4), (3,))
     """
 
     _ranks: tuple[int, ...] = (4,)
@@ -100,7 +109,16 @@ class BatchNorm2d(_Moving):
 
 
 class BatchNorm1d(BatchNorm2d):
-    """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length)."""
+    """``BatchNorm2d`` of data (batch, channels) or (batch, channels, length).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> layer = BatchNorm1d(1).set_train()
+    >>> print(layer(Tensor([[1.0], [3.0]])).asnumpy().round(2))
+    [[-1.]
+     [ 1.]]
+    """
 
     _ranks = (2, 3)
 
@@ -116,6 +134,12 @@ class SyncBatchNorm(BatchNorm2d):
         See ``BatchNorm2d``.
     process_groups : list of lists of int, optional
         A list with all processes, or None, which means the same.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> SyncBatchNorm(3)(ops.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
     """
 
     _ranks = (2, 4)
@@ -177,6 +201,13 @@ class LayerNorm(Cell):
     Notes
     -----
     J. L. Ba, J. R. Kiros, G. E. Hinton, Layer Normalization, arXiv:1607.06450.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(LayerNorm((2,))(Tensor([[1.0, 3.0], [2.0, 6.0]])).asnumpy().round(2))
+    [[-1.  1.]
+     [-1.  1.]]
     """
 
     def __init__(self, normalized_shape: Sequence[int], begin_norm_axis: int = -1, begin_params_axis: int = -1,
@@ -185,7 +216,7 @@ class LayerNorm(Cell):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
-        self.normalized_shape, self.epsilon = normalized_shape, epsilon
+        self.normalized_shape, self.epsilon = normalized_shape, number(self.cls_name, "epsilon", epsilon)
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
         shape = check_ints(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
         self.gamma = new_parameter(gamma_init, shape, "gamma", dtype)
@@ -235,6 +266,12 @@ class GroupNorm(Cell):
     Notes
     -----
     Y. Wu, K. He, Group Normalization, arXiv:1803.08494.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(GroupNorm(1, 2)(Tensor([[[[1.0]], [[3.0]]]])).asnumpy().round(2).ravel())
+    [-1.  1.]
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
@@ -245,7 +282,8 @@ class GroupNorm(Cell):
         self.num_channels = check_int(self, "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
-        self.eps, affine = eps, flag(self, "affine", affine)
+        self.eps = number(self.cls_name, "eps", eps)
+        affine = flag(self, "affine", affine)
         self.gamma = new_parameter(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
         self.beta = new_parameter(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
 
@@ -271,6 +309,12 @@ class InstanceNorm2d(_Moving):
     Notes
     -----
     D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(InstanceNorm2d(1)(Tensor([[[[1.0, 3.0]]]])).asnumpy().round(2))
+    [[[[-1.  1.]]]]
     """
 
     _ranks = (4,)

@@ -28,6 +28,12 @@ class Pad(Cell):
         Elements added before and after, for each axis.
     mode : {"CONSTANT", "REFLECT", "SYMMETRIC"}
         Zeros; a reflection without the outermost element; a reflection that includes it.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(Pad(((0, 0), (1, 2)))(Tensor([[5.0, 6.0]])))
+    [[0. 5. 6. 0. 0.]]
     """
 
     def __init__(self, paddings: Sequence[Sequence[int]], mode: str = "CONSTANT"):
@@ -82,7 +88,16 @@ class _PadAround(Cell):
 
 
 class ZeroPad2d(_PadAround):
-    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
+    """Zeros around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ZeroPad2d(1)(Tensor([[[[5.0]]]])))
+    [[[[0. 0. 0.]
+       [0. 5. 0.]
+       [0. 0. 0.]]]]
+    """
 
     _axes = 2
 
@@ -96,7 +111,14 @@ class _ConstantPad(_PadAround):
 
 
 class ConstantPad1d(_ConstantPad):
-    """``value`` around the last axis; ``padding`` is (before, after), or one number for both."""
+    """``value`` around the last axis; ``padding`` is (before, after), or one number for both.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ConstantPad1d((1, 2), 9.0)(Tensor([[5.0, 6.0]])))
+    [[9. 5. 6. 9. 9.]]
+    """
 
     _axes = 1
 
@@ -120,13 +142,28 @@ class _ReflectionPad(_PadAround):
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Pad the last axis by reflection at its outermost elements; ``padding`` is (before, after)."""
+    """Pad the last axis by reflection at its outermost elements; ``padding`` is (before, after).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ReflectionPad1d(2)(Tensor([[1.0, 2.0, 3.0]])))
+    [[3. 2. 1. 2. 3. 2. 1.]]
+    """
 
     _axes = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Pad the last two axes by reflection at their outermost elements; ``padding`` is (left, right, top, bottom)."""
+    """Pad the last two axes by reflection at their outermost elements; ``padding`` is (left, right, top, bottom).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ReflectionPad2d((1, 1, 0, 0))(Tensor([[[1.0, 2.0], [3.0, 4.0]]])))
+    [[[2. 1. 2. 1.]
+      [4. 3. 4. 3.]]]
+    """
 
     _axes = 2
 
@@ -144,7 +181,14 @@ class _ReplicationPad(_PadAround):
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """The outermost elements of the last axis repeated; ``padding`` is (before, after)."""
+    """The outermost elements of the last axis repeated; ``padding`` is (before, after).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(ReplicationPad1d(2)(Tensor([[1.0, 2.0, 3.0]])))
+    [[1. 1. 1. 2. 3. 3. 3.]]
+    """
 
     _axes = 1
 

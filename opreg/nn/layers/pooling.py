@@ -138,7 +138,14 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool1d(_MaxPool):
-    """The maximum of each window of sequences ([batch,] channels, length); see ``MaxPool2d``."""
+    """The maximum of each window of sequences ([batch,] channels, length); see ``MaxPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(MaxPool1d(2, stride=2)(Tensor([[[1.0, 3.0, 5.0, 7.0]]])))
+    [[[3. 7.]]]
+    """
 
     _dims = 1
 
@@ -160,6 +167,12 @@ class AvgPool2d(_Pool):
         Whether zeros of ``padding`` count; those of pad_mode "same" count in ``AvgPool3d``, and with ``ceil_mode``.
     divisor_override : int, optional
         Divisor of sums instead of the count.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(AvgPool2d(2)(Tensor([[[[1.0, 3.0], [5.0, 7.0]]]])))
+    [[[[4.]]]]
     """
 
     _dims, _type = 2, "avg"
@@ -172,7 +185,14 @@ class AvgPool2d(_Pool):
 
 
 class AvgPool1d(AvgPool2d):
-    """The average of each window of sequences ([batch,] channels, length); see ``AvgPool2d``."""
+    """The average of each window of sequences ([batch,] channels, length); see ``AvgPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(AvgPool1d(2, stride=2)(Tensor([[[1.0, 3.0, 5.0, 7.0]]])))
+    [[[2. 6.]]]
+    """
 
     _dims = 1
 
@@ -243,7 +263,14 @@ class AdaptiveAvgPool2d(_Adaptive):
 
 
 class AdaptiveAvgPool1d(_Adaptive):
-    """Averages over ``output_size`` parts of sequences ([batch,] channels, length)."""
+    """Averages over ``output_size`` parts of sequences ([batch,] channels, length).
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(AdaptiveAvgPool1d(2)(Tensor([[[1.0, 3.0, 5.0, 7.0]]])))
+    [[[2. 6.]]]
+    """
 
     _dims, _kind = 1, "avg"
 
@@ -255,7 +282,14 @@ class AdaptiveAvgPool3d(_Adaptive):
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
-    """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width)."""
+    """Maxima over a grid of ``output_size`` (height, width) on images ([batch,] channels, height, width).
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> AdaptiveMaxPool2d(2)(ops.ones((1, 3, 8, 8))).shape
+    (1, 3, 2, 2)
+    """
 
     _dims = 2
 

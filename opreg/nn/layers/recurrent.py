@@ -156,6 +156,13 @@ class LSTM(_Recurrent):
     Notes
     -----
     S. Hochreiter, J. Schmidhuber, Long Short-Term Memory, Neural Computation 9, 1997.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> output, (hidden, state) = LSTM(4, 8, num_layers=2)(ops.ones((5, 3, 4)))
+    >>> output.shape, hidden.shape, state.shape
+    ((5, 3, 8), (2, 3, 8), (2, 3, 8))
     """
 
     _mode, _gates = "lstm", 4
@@ -170,6 +177,13 @@ class GRU(_Recurrent):
     Notes
     -----
     K. Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, arXiv:1406.1078.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> output, hidden = GRU(4, 8, bidirectional=True)(ops.ones((5, 3, 4)))
+    >>> output.shape, hidden.shape
+    ((5, 3, 16), (2, 3, 8))
     """
 
     _mode, _gates = "gru", 3
@@ -207,7 +221,14 @@ class _Step(Cell):
 
 
 class RNNCell(_Step):
-    """One step of an ``RNN``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size)."""
+    """One step of an ``RNN``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size).
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> RNNCell(4, 8)(ops.ones((3, 4)), ops.zeros((3, 8))).shape
+    (3, 8)
+    """
 
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh",
                  dtype: TensorDType = float32):
@@ -221,7 +242,15 @@ class RNNCell(_Step):
 
 
 class LSTMCell(_Step):
-    """One step of an ``LSTM``: the next pair of states from ``x`` and a pair of states, hidden and cell."""
+    """One step of an ``LSTM``: the next pair of states from ``x`` and a pair of states, hidden and cell.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> hidden, state = LSTMCell(4, 8)(ops.ones((3, 4)), (ops.zeros((3, 8)), ops.zeros((3, 8))))
+    >>> hidden.shape, state.shape
+    ((3, 8), (3, 8))
+    """
 
     _gates = 4
 
@@ -236,7 +265,14 @@ class LSTMCell(_Step):
 
 
 class GRUCell(_Step):
-    """One step of a ``GRU``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size)."""
+    """One step of a ``GRU``: the next ``hx`` from ``x`` (batch, input_size) and ``hx`` (batch, hidden_size).
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> GRUCell(4, 8)(ops.ones((3, 4)), ops.zeros((3, 8))).shape
+    (3, 8)
+    """
 
     _gates = 3
 

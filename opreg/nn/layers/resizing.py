@@ -30,6 +30,12 @@ class Upsample(Cell):
         axes; or means over cells.
     align_corners : bool, optional
         Whether interpolation maps the corner elements of input and output to each other.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> Upsample(scale_factor=2.0, recompute_scale_factor=True)(ops.ones((1, 3, 4, 4))).shape
+    (1, 3, 8, 8)
     """
 
     def __init__(self, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
@@ -108,7 +114,14 @@ class PixelShuffle(Cell):
 
 
 class PixelUnshuffle(Cell):
-    """Moves squares of ``downscale_factor ** 2`` pixels to channels; the inverse of ``PixelShuffle``."""
+    """Moves squares of ``downscale_factor ** 2`` pixels to channels; the inverse of ``PixelShuffle``.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> PixelUnshuffle(2)(ops.ones((1, 3, 4, 4))).shape
+    (1, 12, 2, 2)
+    """
 
     def __init__(self, downscale_factor: int):
         super().__init__()

@@ -64,6 +64,12 @@ class NLLLoss(LossBase):
         A label whose samples are ignored.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(NLLLoss()(Tensor([[-0.5, -1.0], [-2.0, -0.1]]), Tensor([0, 1])))
+    0.3
     """
 
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"):
@@ -122,6 +128,12 @@ class FocalLoss(LossBase):
         Exponent that reduces the loss of well-classified samples.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(FocalLoss()(Tensor([[2.0, 0.0]]), Tensor([[0]])).asnumpy().round(4))
+    0.0018
     """
 
     def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean"):

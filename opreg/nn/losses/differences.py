@@ -31,7 +31,14 @@ class L1Loss(LossBase):
 
 
 class MAELoss(L1Loss):
-    """The absolute difference; another name of ``L1Loss``."""
+    """The absolute difference; another name of ``L1Loss``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(MAELoss()(Tensor([1.0, 4.0]), Tensor([2.0, 2.0])))
+    1.5
+    """
 
 
 class MSELoss(LossBase):
@@ -54,7 +61,14 @@ class MSELoss(LossBase):
 
 
 class RMSELoss(MSELoss):
-    """The root of the mean squared difference."""
+    """The root of the mean squared difference.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(RMSELoss()(Tensor([0.0, 0.0]), Tensor([1.0, 7.0])))
+    5.0
+    """
 
     def __init__(self) -> None:
         super().__init__("mean")
@@ -72,6 +86,12 @@ class SmoothL1Loss(LossBase):
         Difference up to which the loss is quadratic.
     reduction : {"none", "mean", "sum"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(SmoothL1Loss()(Tensor([0.5, 3.0]), Tensor([0.0, 0.0])))
+    [0.125 2.5  ]
     """
 
     def __init__(self, beta: float = 1.0, reduction: str = "none"):
@@ -92,6 +112,12 @@ class HuberLoss(LossBase):
         Reduction of the elements.
     delta : float
         Difference up to which the loss is quadratic.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(HuberLoss()(Tensor([0.5, 3.0]), Tensor([0.0, 0.0])))
+    1.3125
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):

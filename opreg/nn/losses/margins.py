@@ -30,6 +30,12 @@ class CosineEmbeddingLoss(LossBase):
         Cosine above which dissimilar rows add to the loss, from -1 to 1.
     reduction : {"mean", "sum", "none"}
         Reduction of the rows.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(CosineEmbeddingLoss()(Tensor([[1.0, 0.0]]), Tensor([[1.0, 1.0]]), Tensor([1])).asnumpy().round(3))
+    0.293
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -71,6 +77,12 @@ class MarginRankingLoss(LossBase):
         Margin of the difference.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(MarginRankingLoss(margin=1.0)(Tensor([2.0]), Tensor([1.5]), Tensor([1.0])))
+    0.5
     """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
@@ -112,6 +124,12 @@ class TripletMarginLoss(LossBase):
         Reduction of the elements.
     margin : float
         Margin by which the negative has to be farther.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(TripletMarginLoss()(Tensor([[0.0, 0.0]]), Tensor([[0.0, 1.0]]), Tensor([[0.0, 1.5]])).asnumpy().round(3))
+    0.5
     """
 
     def __init__(self, p: float = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean",
@@ -134,6 +152,12 @@ class DiceLoss(LossBase):
     ----------
     smooth : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(DiceLoss()(Tensor([[1.0, 0.0]]), Tensor([[1.0, 0.0]])).asnumpy().round(3))
+    0.0
     """
 
     def __init__(self, smooth: float = 1e-5):

@@ -26,6 +26,12 @@ class BCELoss(LossBase):
         A weight for each element; it broadcasts.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(BCELoss(reduction="none")(Tensor([0.5, 0.8]), Tensor([1.0, 0.0])).asnumpy().round(3))
+    [0.693 1.609]
     """
 
     def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
@@ -48,6 +54,12 @@ class BCEWithLogitsLoss(LossBase):
         A weight for each element; it broadcasts.
     pos_weight : Tensor, optional
         A weight of positive labels; it broadcasts.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(BCEWithLogitsLoss(reduction="none")(Tensor([0.0, 2.0]), Tensor([1.0, 0.0])).asnumpy().round(3))
+    [0.693 2.127]
     """
 
     def __init__(self, reduction: str = "mean", weight: Tensor | None = None, pos_weight: Tensor | None = None):
@@ -88,6 +100,12 @@ class KLDivLoss(LossBase):
     ----------
     reduction : {"mean", "batchmean", "sum", "none"}
         Reduction of the elements; ``batchmean`` is the sum divided by the length of the first axis.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, ops
+    >>> print(KLDivLoss("sum")(ops.log(Tensor([0.5, 0.5])), Tensor([0.25, 0.75])).asnumpy().round(4))
+    0.1308
     """
 
     _reductions = ("mean", "batchmean", "sum", "none")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.spec import is_numpy_float
 from ...errors import ArgumentError, did_you_mean
-from ..optim.settings import count, flag, number
+from ..optim.settings import check_int, flag, number
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
@@ -36,7 +36,7 @@ class ConfusionMatrix(Metric):
 
     def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5):
         super().__init__()
-        self.num_classes = count("ConfusionMatrix", "num_classes", num_classes)
+        self.num_classes = check_int("ConfusionMatrix", "num_classes", num_classes, 1)
         kinds = ("no_norm", "target", "prediction", "all")
         if normalize not in kinds:
             raise ValueError(f"ConfusionMatrix: normalize must be one of {', '.join(map(repr, kinds))}, got "
@@ -252,7 +252,7 @@ class ROC(Metric):
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None):
         super().__init__()
-        self.class_num = None if class_num is None else count("ROC", "class_num", class_num)
+        self.class_num = None if class_num is None else check_int("ROC", "class_num", class_num, 1)
         if pos_label is not None and not isinstance(pos_label, int):
             raise TypeError(f"ROC: pos_label must be an int, got {type(pos_label).__name__}")
         self.pos_label = pos_label

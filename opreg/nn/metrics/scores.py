@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...measures import LEAST, f_score, negative_log_likelihood
-from ..optim.settings import count, flag, number
+from ..optim.settings import check_int, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
@@ -97,7 +97,7 @@ class TopKCategoricalAccuracy(_PerSample):
     """
 
     def __init__(self, k: int):
-        self.k = count("TopKCategoricalAccuracy", "k", k)
+        self.k = check_int("TopKCategoricalAccuracy", "k", k, 1)
         super().__init__()
 
     def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
@@ -107,7 +107,16 @@ class TopKCategoricalAccuracy(_PerSample):
 
 
 class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
-    """``TopKCategoricalAccuracy(1)``."""
+    """``TopKCategoricalAccuracy(1)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = Top1CategoricalAccuracy()
+    >>> metric.update(np.array([[0.2, 0.8], [0.7, 0.3]]), np.array([1, 1]))
+    >>> metric.eval()
+    0.5
+    """
 
     def __init__(self) -> None:
         super().__init__(1)
@@ -318,7 +327,16 @@ class Fbeta(_Positives):
 
 
 class F1(Fbeta):
-    """``Fbeta(1.0)``."""
+    """``Fbeta(1.0)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> metric = F1()
+    >>> metric.update(np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6]]), np.array([1, 0, 0]))
+    >>> metric.eval().round(3)
+    array([0.667, 0.667])
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0)

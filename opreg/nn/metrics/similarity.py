@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ArgumentError
-from ..optim.settings import count, flag, number
+from ..optim.settings import check_int, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "CosineSimilarity", "Dice"]
@@ -33,7 +33,7 @@ class BleuScore(Metric):
 
     def __init__(self, n_gram: int = 4, smooth: bool = False):
         super().__init__()
-        self.n_gram = count("BleuScore", "n_gram", n_gram)
+        self.n_gram = check_int("BleuScore", "n_gram", n_gram, 1)
         if self.n_gram > 4:
             raise ValueError(f"BleuScore: n_gram must be from 1 to 4, got {n_gram}")
         self.smooth = flag("BleuScore", "smooth", smooth)

@@ -12,9 +12,8 @@ import numpy as np
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
-from ..optim.settings import flag
+from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext, loss_of
-from .settings import check_int
 
 __all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
 
@@ -116,6 +115,16 @@ class LambdaCallback(Callback):
     on_train_epoch_begin, on_train_epoch_end, on_train_step_begin, on_train_step_end, on_train_begin, on_train_end,
     on_eval_epoch_begin, on_eval_epoch_end, on_eval_step_begin, on_eval_step_end, on_eval_begin, on_eval_end
         The functions; each is optional.
+
+    Examples
+    --------
+    >>> from opreg import Model, Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> model = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.1))
+    >>> log = LambdaCallback(on_train_epoch_end=lambda context: print(context.original_args().cur_epoch_num))
+    >>> model.train(2, [(Tensor([[1.0]]), Tensor([[2.0]]))], [log])
+    1
+    2
     """
 
     def __init__(self, on_train_epoch_begin: Hook = None, on_train_epoch_end: Hook = None,

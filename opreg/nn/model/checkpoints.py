@@ -10,9 +10,8 @@ from typing import Any
 
 from ...cells.cell import Cell
 from ..checkpoint import save_checkpoint
-from ..optim.settings import flag
+from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext
-from .settings import check_int
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 

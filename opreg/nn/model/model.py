@@ -13,14 +13,13 @@ from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
 from ..metrics import Loss, Metric, get_metrics
 from ..optim.optimizer import Optimizer
-from ..optim.settings import flag
+from ..optim.settings import check_int, flag
 from ..parallel import get_auto_parallel_context
 from ..train import WithEvalCell, WithLossCell
 from .batches import Batches
 from .callback import Callback, Callbacks, Params, RunContext, loss_of
 from .callbacks import History, LearningRateScheduler, LossMonitor
 from .checkpoints import ModelCheckpoint
-from .settings import check_int
 
 __all__ = ["Model"]
 

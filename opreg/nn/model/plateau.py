@@ -11,10 +11,9 @@ import numpy as np
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
-from ..optim.settings import flag, number
+from ..optim.settings import check_int, flag, number
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
-from .settings import check_int
 
 __all__ = ["EarlyStopping", "ReduceLROnPlateau"]
 

@@ -18,9 +18,8 @@ from opreg.data import codec
 from ...aliases import inner
 from ...core.protobuf import field, varint
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ..optim.settings import flag
+from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext, loss_of
-from .settings import check_int
 
 __all__ = ["SummaryCollector", "SummaryRecord"]
 

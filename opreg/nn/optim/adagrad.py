@@ -33,6 +33,15 @@ class RMSProp(Rule):
         Whether the square of the gradient's moving average is subtracted from ``s``.
     use_locking
         Accepted without effect.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> optimizer = RMSProp(net.trainable_params(), learning_rate=0.1)
+    >>> _ = optimizer((Tensor([[0.5]]),))
+    >>> print(net.weight.asnumpy().round(3))
+    [[0.948]]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, decay: float = 0.9, momentum: float = 0.0,
@@ -68,6 +77,15 @@ class Adagrad(Rule):
         Initial value of the sum.
     update_slots : bool
         Whether the sum is updated.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> optimizer = Adagrad(net.trainable_params(), learning_rate=0.1)
+    >>> _ = optimizer((Tensor([[0.5]]),))
+    >>> print(net.weight.asnumpy().round(3))
+    [[0.915]]
     """
 
     def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, update_slots: bool = True,

@@ -145,6 +145,14 @@ class Momentum(Rule):
         Factor of the velocity.
     use_nesterov : bool
         Whether ``g + momentum * v`` replaces ``v`` in the update.
+
+    Examples
+    --------
+    >>> from opreg import nn
+    >>> net = nn.Dense(2, 1)
+    >>> optimizer = Momentum(net.trainable_params(), learning_rate=0.1, momentum=0.9)
+    >>> [parameter.name for parameter in optimizer.parameters]
+    ['weight', 'bias']
     """
 
     def __init__(self, params: Params, learning_rate: Rate, momentum: float, weight_decay: float | Cell = 0.0,

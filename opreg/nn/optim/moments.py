@@ -55,6 +55,15 @@ class Adam(Rule):
         Whether the largest previous ``v`` replaces ``v``.
     use_locking, use_lazy, use_offload
         Accepted without effect; at most one of ``use_lazy``, ``use_offload`` and ``use_amsgrad``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> optimizer = Adam(net.trainable_params(), learning_rate=0.1)
+    >>> _ = optimizer((Tensor([[0.5]]),))
+    >>> print(net.weight.asnumpy().round(3))
+    [[0.9]]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,
@@ -120,6 +129,15 @@ class AdamWeightDecay(Rule):
         Decay factors of the averages of the gradient and of its square, between 0 and 1.
     eps : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> net = nn.Dense(1, 1, "ones", has_bias=False)
+    >>> optimizer = AdamWeightDecay(net.trainable_params(), learning_rate=0.1, weight_decay=0.01)
+    >>> _ = optimizer((Tensor([[0.5]]),))
+    >>> print(net.weight.asnumpy().round(3))
+    [[0.683]]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,

@@ -11,7 +11,7 @@ from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
-from .settings import count, flag, number
+from .settings import check_int, flag, number
 
 __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
            "PolynomialDecayLR", "WarmUpLR", "piecewise_constant_lr", "exponential_decay_lr",
@@ -65,7 +65,7 @@ class _Decay(LearningRateSchedule):
         super().__init__()
         self.learning_rate = number(self.cls_name, "learning_rate", learning_rate, inside=True)
         self.decay_rate = number(self.cls_name, "decay_rate", decay_rate, inside=True)
-        self.decay_steps = count(self.cls_name, "decay_steps", decay_steps)
+        self.decay_steps = check_int(self.cls_name, "decay_steps", decay_steps, 1)
         self.is_stair = flag(self.cls_name, "is_stair", is_stair)
 
     def _part(self, global_step: Tensor) -> Tensor:
@@ -133,13 +133,20 @@ class CosineDecayLR(LearningRateSchedule):
         The last and the first learning rate.
     decay_steps : int
         Number of steps of the decay.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = CosineDecayLR(0.0, 0.1, 10)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.1 0.05
     """
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int):
         super().__init__()
         self.min_lr = number("CosineDecayLR", "min_lr", min_lr)
         self.max_lr = number("CosineDecayLR", "max_lr", max_lr, inside=True)
-        self.decay_steps = count("CosineDecayLR", "decay_steps", decay_steps)
+        self.decay_steps = check_int("CosineDecayLR", "decay_steps", decay_steps, 1)
         if min_lr >= max_lr:
             raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
 
@@ -161,6 +168,13 @@ class PolynomialDecayLR(LearningRateSchedule):
         Exponent of the polynomial.
     update_decay_steps : bool
         Whether ``decay_steps`` becomes its next multiple when the steps pass it; otherwise the last rate is kept.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = PolynomialDecayLR(0.1, 0.0, 10, 1.0)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.1 0.05
     """
 
     def __init__(self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
@@ -168,7 +182,7 @@ class PolynomialDecayLR(LearningRateSchedule):
         super().__init__()
         self.learning_rate = number("PolynomialDecayLR", "learning_rate", learning_rate, inside=True)
         self.end_learning_rate = number("PolynomialDecayLR", "end_learning_rate", end_learning_rate)
-        self.decay_steps = count("PolynomialDecayLR", "decay_steps", decay_steps)
+        self.decay_steps = check_int("PolynomialDecayLR", "decay_steps", decay_steps, 1)
         self.power = number("PolynomialDecayLR", "power", power, inside=True)
         self.update_decay_steps = flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
 
@@ -190,12 +204,19 @@ class WarmUpLR(LearningRateSchedule):
         The final learning rate.
     warmup_steps : int
         Number of steps of the decay.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> rate = WarmUpLR(0.1, 10)
+    >>> print(rate(Tensor(0)).asnumpy().round(3), rate(Tensor(5)).asnumpy().round(3))
+    0.0 0.05
     """
 
     def __init__(self, learning_rate: float, warmup_steps: int):
         super().__init__()
         self.learning_rate = number("WarmUpLR", "learning_rate", learning_rate)
-        self.warmup_steps = count("WarmUpLR", "warmup_steps", warmup_steps)
+        self.warmup_steps = check_int("WarmUpLR", "warmup_steps", warmup_steps, 1)
 
     def construct(self, global_step: Tensor) -> Tensor:
         part = ops._minimum_scalar(_steps(global_step), scalar=float(self.warmup_steps)) / self.warmup_steps
@@ -221,7 +242,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         raise ValueError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got {len(learning_rates)}")
     rates: list[float] = []
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
-        if count(owner, f"milestone {i}", end) <= len(rates):
+        if check_int(owner, f"milestone {i}", end, 1) <= len(rates):
             raise ValueError(f"{owner}: milestones must increase, got {end} after {len(rates)}")
         rates += [number(owner, f"learning rate {i}", rate)] * (end - len(rates))
     return rates
@@ -229,8 +250,8 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
 
 def _by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
     """The rate of the epoch of each step."""
-    count(owner, "total_step", total_step)
-    count(owner, "step_per_epoch", step_per_epoch)
+    check_int(owner, "total_step", total_step, 1)
+    check_int(owner, "step_per_epoch", step_per_epoch, 1)
     return [rate(step // step_per_epoch) for step in range(total_step)]
 
 
@@ -270,17 +291,23 @@ def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int
     """Epoch as a multiple of ``decay_epoch``."""
     number(owner, "learning_rate", learning_rate, inside=True)
     number(owner, "decay_rate", decay_rate, inside=True)
-    count(owner, "decay_epoch", decay_epoch)
+    check_int(owner, "decay_epoch", decay_epoch, 1)
     return (lambda epoch: epoch // decay_epoch) if flag(owner, "is_stair", is_stair) else \
         (lambda epoch: epoch / decay_epoch)
 
 
 def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
                     ) -> list[float]:
-    """From ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_epoch`` epochs, for each step."""
+    """From ``max_lr`` to ``min_lr`` along half a cosine wave, in ``decay_epoch`` epochs, for each step.
+
+    Examples
+    --------
+    >>> [round(rate, 3) for rate in cosine_decay_lr(0.0, 0.1, 4, 2, 2)]
+    [0.1, 0.1, 0.05, 0.05]
+    """
     number("cosine_decay_lr", "min_lr", min_lr)
     number("cosine_decay_lr", "max_lr", max_lr, inside=True)
-    count("cosine_decay_lr", "decay_epoch", decay_epoch)
+    check_int("cosine_decay_lr", "decay_epoch", decay_epoch, 1)
     if min_lr >= max_lr:
         raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
     return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
@@ -293,11 +320,16 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
 
     With ``update_decay_epoch``, ``decay_epoch`` becomes its next multiple when epochs pass it; otherwise the last rate
     is kept.
+
+    Examples
+    --------
+    >>> [round(rate, 3) for rate in polynomial_decay_lr(0.1, 0.0, 4, 2, 2, 1.0)]
+    [0.1, 0.1, 0.05, 0.05]
     """
     number("polynomial_decay_lr", "learning_rate", learning_rate, inside=True)
     number("polynomial_decay_lr", "end_learning_rate", end_learning_rate)
     number("polynomial_decay_lr", "power", power, inside=True)
-    count("polynomial_decay_lr", "decay_epoch", decay_epoch)
+    check_int("polynomial_decay_lr", "decay_epoch", decay_epoch, 1)
     flag("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
 
     def rate(epoch: int) -> float:
@@ -317,6 +349,6 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     [0.0, 0.25, 0.5, 0.5]
     """
     number("warmup_lr", "learning_rate", learning_rate)
-    count("warmup_lr", "warmup_epoch", warmup_epoch)
+    check_int("warmup_lr", "warmup_epoch", warmup_epoch, 1)
     return _by_epoch("warmup_lr", total_step, step_per_epoch,
                      lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)

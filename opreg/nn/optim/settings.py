@@ -1,4 +1,4 @@
-"""Checks of the settings of optimizers and schedules, made in their constructors."""
+"""Checks of the settings of optimizers, schedules, metrics and trainings, made in their constructors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import ArgumentError
 
-__all__ = ["number", "count", "flag"]
+__all__ = ["number", "check_int", "flag"]
 
 
 def number(owner: str, name: str, value: object, least: float = 0.0, most: float = math.inf, inside: bool = False
@@ -36,17 +36,28 @@ def number(owner: str, name: str, value: object, least: float = 0.0, most: float
     return result
 
 
-def count(owner: str, name: str, value: object) -> int:
-    """Check a setting: an integer from 1 on."""
+def check_int(owner: str, name: str, value: object, least: int = 0) -> int:
+    """Check a setting: an integer, at least ``least``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When it is no integer, or too small.
+
+    Examples
+    --------
+    >>> check_int("Model.train", "epoch", 3, 1)
+    3
+    """
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise TypeError(f"{owner}: {name} must be an int, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"{owner}: {name} must be at least 1, got {value}")
+        raise ArgumentError(f"{owner}: {name} must be an int, got {type(value).__name__}")
+    if value < least:
+        raise ValueError(f"{owner}: {name} must be at least {least}, got {value}")
     return int(value)
 
 
 def flag(owner: str, name: str, value: object) -> bool:
     """Check a setting: True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{owner}: {name} must be a bool, got {type(value).__name__}")
+        raise ArgumentError(f"{owner}: {name} must be a bool, got {type(value).__name__}")
     return value

@@ -311,7 +311,7 @@ def evaluate(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
     if is_integer:
         wide = np.dtype(np.int64 if expression.exact else np.float64)
         ins = [g.cast(x, wide) for x in ins]
-        if expression.exact and len(expression.code) == 1 and expression.code[0].prim.whole is not None:
+        if expression.exact and len(expression.code) == 1 and expression.code[0].prim.integer_function is not None:
             return g.cast(_integer_instruction(g, expression, ins, out), out.dtype)
     registers: list[Value] = list(ins)
     for prim, args in expression.code:

@@ -246,7 +246,7 @@ def _whole_image_pooling(kind: str, power: int, lowest: float) -> Callable[[Any]
 def pooling_cuda(call: Call) -> list[Callable]:
     (data,), (out,) = call.ins, call.outs
     pool = _pool_of(call, data)
-    if pool.whole:
+    if pool.one_window:
         attrs = call.attrs
         power = attrs["p_value"] if attrs["pool_type"] == "lp" else 1
         function = _whole_image_pooling(attrs["pool_type"], power, float(limits(data.dtype)[0]))

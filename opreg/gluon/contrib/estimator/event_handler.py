@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, OpError, warn
 
 from ....train.metric import CompositeEvalMetric, EvalMetric, Loss
@@ -24,7 +25,7 @@ __all__ = ["EventHandler", "TrainBegin", "TrainEnd", "EpochBegin", "EpochEnd", "
            "EarlyStoppingHandler", "GradientUpdateHandler", "handlers_of", "metrics_of"]
 
 
-class EventHandler:
+class EventHandler(Checked):
     """The base class of handlers."""
 
 

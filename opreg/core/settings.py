@@ -1,0 +1,179 @@
+"""Checks of settings, the arguments of constructors: text and lists are refused where a number is expected."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ArgumentError
+
+__all__ = ["Checked", "check_arguments", "number", "whole_number", "kinds_of"]
+
+
+def whole_number(what: str, value: Any, least: float = 0) -> int:
+    """A setting that counts something, as an int.
+
+    Raises
+    ------
+    ArgumentError
+        The value is no integer, or less than ``least``.
+
+    Examples
+    --------
+    >>> whole_number("fit: num_epoch", "10", 1)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: fit: num_epoch='10': expected an int of at least 1
+    """
+    try:
+        result = operator.index(value)
+    except TypeError:
+        result = None
+    if result is None or result < least:
+        raise ArgumentError(f"{what}={value!r}: expected an int{_bounds(least, math.inf)}")
+    return result
+
+
+def number(what: str, value: Any, least: float = -math.inf, most: float = math.inf) -> Any:
+    """A setting that is a number from ``least`` to ``most``; the value itself, which may be an array of one element.
+
+    Raises
+    ------
+    ArgumentError
+        The value is no number, or out of range.
+
+    Examples
+    --------
+    >>> number("Trainer.step: ignore", 0.5)
+    0.5
+    >>> number("SGD: learning_rate", "0.1")
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: SGD: learning_rate='0.1': expected a number
+    """
+    if not _is_number(value) or not least <= float(value) <= most:
+        raise ArgumentError(f"{what}={value!r}: expected a number{_bounds(least, most)}")
+    return value
+
+
+def _bounds(least: float, most: float) -> str:
+    """The range of a number in words."""
+    if most < math.inf:
+        return f" from {least:g} to {most:g}"
+    return "" if least == -math.inf else f" of at least {least:g}"
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number: Python's, NumPy's, or an array of one element."""
+    if not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
+        return False
+    return bool(getattr(value, "size", 1) == 1)
+
+
+def _is_int(value: object) -> bool:
+    """Whether a value is a whole number; a float may be one, as Python's division gives it."""
+    if isinstance(value, numbers.Real) and not hasattr(type(value), "__index__"):
+        return float(value).is_integer()
+    return _is_number(value) and hasattr(type(value), "__index__")
+
+
+#: Annotations that are checked: the values that they allow, and the words for them.
+_CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "float": (_is_number, "a number"),
+    "int": (_is_int, "an int"),
+    "bool": (lambda value: not isinstance(value, (str, bytes)), "True or False"),
+    "None": (lambda value: value is None, "None"),
+}
+
+
+def kinds_of(annotation: object) -> list[str]:
+    """The types of an annotation, such as ``float | None``, by their names.
+
+    Examples
+    --------
+    >>> kinds_of("float | None"), kinds_of(int)
+    (['float', 'None'], ['int'])
+    """
+    return (annotation.__name__ if isinstance(annotation, type) else str(annotation)).split(" | ")
+
+
+def _constructors(cls: type) -> Iterator[Any]:
+    """The constructors that keywords reach: each passes those that it does not name to the next."""
+    for base in cls.__mro__:
+        function = inspect.unwrap(vars(base)["__init__"]) if "__init__" in vars(base) else None
+        if function is not None:
+            if not inspect.isfunction(function):
+                return
+            yield function
+            if not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+                return
+
+
+def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+    """Refuse arguments of a class that are no numbers, where its constructor's annotation says ``float`` or ``int``,
+    and text where it says ``bool``.
+
+    Raises
+    ------
+    ArgumentError
+        For the first such argument.
+    """
+    given = dict(keywords)
+    for i, function in enumerate(_constructors(cls)):
+        code = function.__code__
+        if i == 0:
+            given.update(zip(code.co_varnames[1:code.co_argcount], args))
+        for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]:
+            if name in given:
+                value = given.pop(name)
+                words = _expected(value, function.__annotations__.get(name, ""))
+                if words and not (value is None and inspect.signature(function).parameters[name].default is None):
+                    raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
+        if not given:
+            return
+
+
+def _expected(value: object, annotation: object) -> str:
+    """The values that an annotation allows, in words; empty if this is one, or a type is not checked."""
+    checks = [_CHECKS.get(kind) for kind in kinds_of(annotation)]
+    known = [check for check in checks if check is not None]
+    if len(known) < len(checks) or any(allows(value) for allows, _ in known):
+        return ""
+    return " or ".join(words for _, words in known)
+
+
+class Checked:
+    """A base of classes with settings: the arguments of a new object are compared with the annotations of the
+    constructor, before it runs.
+
+    An argument annotated ``float`` must be a number, ``int`` a whole number, ``bool`` no text, and ``float | None`` may
+    also be None. Other annotations, and parameters without one, are not checked. A keyword that the constructor passes
+    on is checked by the constructor that names it.
+
+    Raises
+    ------
+    ArgumentError
+        Names class, parameter and value.
+
+    Examples
+    --------
+    >>> class Decay(Checked):
+    ...     def __init__(self, rate: float = 0.1):
+    ...         self.rate = rate
+    >>> Decay("0.1")
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: Decay: rate='0.1': expected a number
+    """
+
+    if not TYPE_CHECKING:  # type checkers read __init__
+
+        def __new__(cls, *args, **keywords):
+            """Make the object, after checking the arguments."""
+            if cls.__init__ is object.__init__:
+                if args or keywords:
+                    raise TypeError(f"{cls.__name__}() takes no arguments")
+            elif args or keywords:
+                check_arguments(cls, args, keywords)
+            return super().__new__(cls)
