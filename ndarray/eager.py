@@ -121,7 +121,8 @@ class Runner(CachedUse):
         else:
             prepared = ready.specialised()
             self._function = prepared or ready.function()
-            self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
+            self.takes_out = self.takes_out and (
+                prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
         if op.traits.random:
             self._function = _drawing(ctx, self._function)
         self.single = None  # until the first run
