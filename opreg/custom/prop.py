@@ -101,7 +101,7 @@ class RegisteredProp(UsersSchema):
             if field.required and field.name not in typed:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
-            typed.setdefault(field.name, field.default)  # which declared rules read, too
+            typed.setdefault(field.name, field.default)  # declared rules read defaults, too
         return self.anew(typed)
 
     def _text(self, name: str, value: object) -> str:

@@ -12,14 +12,15 @@ from ...core.threads import stretches
 from ...typing import Array, ArrayModule
 from ..outputs import wide
 
-__all__ = ["Scores", "scale_of", "fills", "by_head", "product", "dropout_factors", "dropout_key", "in_blocks",
+__all__ = ["Scores", "scale_of", "fills", "heads_by_key", "product", "dropout_factors", "dropout_key", "in_blocks",
            "several_blocks"]
 
-# Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
+# The number of queries and of keys in a block on the host. BLAS packs the keys and the values of a block once for all
+# of its queries.
 _QUERIES, _KEYS = 512, 512
 # A head has its own blocks if its scores fill at least a fourth of a block, so that they stay in the cache.
 _WORTH = 4
-# Scores of a block on another device, of all heads together.
+# The number of scores in a block on a device, of all heads together.
 _SCORES = 1 << 24
 
 
@@ -36,7 +37,9 @@ class Scores(NamedTuple):
     draw : array or None
         Random key of the dropout; see ``dropout_factors``.
     scale, p : float
+        Factor of the products, and probability of dropout.
     causal : bool
+        Whether query ``i`` attends only to keys up to ``i``.
     fill : array or None
         Scores of masked keys, see ``fills``, of shape (batch, key heads, query heads for each key head, queries, 1).
     """
@@ -56,7 +59,7 @@ class Scores(NamedTuple):
     def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
            scale: float | None, p: float, causal: bool, fill: float) -> Scores:
         """Scores of an operator's inputs."""
-        query = by_head(wide(query), key.shape[1])
+        query = heads_by_key(wide(query), key.shape[1])
         filled = None
         if mask is not None:
             shape = (*query.shape[:4], key.shape[2])
@@ -76,17 +79,17 @@ class Scores(NamedTuple):
         many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
         query = query.reshape(*query.shape[:-3], many * query.shape[-2], query.shape[-1])
         scores = product(xp, query, xp.swapaxes(keys, -1, -2))
-        seen = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
+        by_head = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
         if self.mask is not None:
             mask = self.mask[at][..., rows, columns]
             if mask.dtype.kind == "b":
-                seen[...] = xp.where(mask, seen, -math.inf if self.fill is None else self.fill[at][..., rows, :])
+                by_head[...] = xp.where(mask, by_head, -math.inf if self.fill is None else self.fill[at][..., rows, :])
             else:
-                seen += mask
+                by_head += mask
         last = columns.start + scores.shape[-1] - 1
         if self.causal and last > rows.start:
             later = xp.arange(rows.start, stop)[:, None] < xp.arange(columns.start, last + 1)
-            seen[...] = xp.where(later, -math.inf, seen)
+            by_head[...] = xp.where(later, -math.inf, by_head)
         return query, scores
 
     def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
@@ -111,7 +114,7 @@ class Scores(NamedTuple):
             rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
         return places, stretches(queries, rows), stretches(keys, columns)
 
-    def seen(self, rows: slice, columns: slice) -> bool:
+    def attends(self, rows: slice, columns: slice) -> bool:
         """Whether a query of a block attends to any of its keys."""
         return not self.causal or columns.start < rows.stop
 
@@ -135,8 +138,8 @@ def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape)
     return xp.broadcast_to(xp.where(first <= last, fill, 0.0), shape[:3])
 
 
-def by_head(x: Array, heads: int) -> Array:
-    """(batch, heads, ...) with the heads of queries behind those of keys that they look at."""
+def heads_by_key(x: Array, heads: int) -> Array:
+    """An array (batch, query heads, ...) as (batch, key heads, query heads for each key head, ...)."""
     return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:])
 
 
@@ -148,7 +151,8 @@ def product(xp: ArrayModule, a: Array, b: Array) -> Array:
 
 
 def _hashed(x: Array) -> Array:
-    """32-bit values of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
+    """Hashes of 32-bit values, in which each bit depends on all bits of a value: the last step of A. Appleby's
+    MurmurHash3."""
     x = x ^ (x >> 16)
     x = x * 0x85EBCA6B
     x ^= x >> 13
@@ -160,7 +164,8 @@ def _hashed(x: Array) -> Array:
 def dropout_factors(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Array) -> Array:
     """Factors of dropout for weights: zero with probability ``p``, else ``1 / (1 - p)``.
 
-    ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
+    ``draw`` has two random numbers, then 1 if weights are dropped and 0 if not. ``rows`` and ``columns`` are the
+    positions of the weights.
     """
     key = draw.astype(xp.uint32)
     row = _hashed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])

@@ -3,8 +3,8 @@ and keys.
 
 The reference kernel multiplies, takes the softmax and multiplies again. The other kernel does this for blocks of
 queries and keys, so the array of all scores never exists: only the logarithm of each row's sum is stored, from which
-the gradient recomputes the weights of a block. Dropout draws one key; the fate of a weight is a function of the key and
-the weight's position, in forward and backward alike.
+the gradient recomputes the weights of a block. Dropout draws one random key. The key and the position of a weight
+decide whether the weight is dropped, so forward and backward drop the same weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
-from .attention_scores import Scores, by_head, dropout_factors, dropout_key, product, scale_of, several_blocks
+from .attention_scores import Scores, dropout_factors, dropout_key, heads_by_key, product, scale_of, several_blocks
 
 __all__ = ["PARTS", "run", "run_back", "decline_few_scores"]
 
@@ -175,7 +175,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
         delta = delta - g_sums
     operands = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
     words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill}
-    if use_mask and needs[3] and not _truths(ins[3]):
+    if use_mask and needs[3] and not _is_boolean(ins[3]):
         return ops._attention_gradients(*operands, **words)
     return (*ops._backward_scaled_dot_product_attention(*operands, **words), *[None] * use_mask)
 
@@ -186,13 +186,13 @@ def _cast_like(x: Any, like: Any) -> Any:
     return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
 
 
-def _truths(mask: Any) -> bool:
+def _is_boolean(mask: Any) -> bool:
     """Whether a mask is boolean, rather than a term to add to the scores."""
     return as_dtype(mask.dtype).kind == "b"
 
 
-def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
-    """Inputs, of which one is a mask, with all samples in one batch."""
+def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
+    """The inputs of a vmapped call with all samples in one batch; ``mask`` is the index of the mask."""
     size = size_of(ins, batched)
     merged = []
     for i, (value, has_samples) in enumerate(zip(ins, batched)):
@@ -214,7 +214,7 @@ def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any
 def attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented  # each sample draws, as its gradient expects
-    return BatchedCall(_samples(ins, batched, 3), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 3), {"p": p, **attrs})
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -242,10 +242,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     g, query, key, value = [_cast_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
-    scores = ops._npi_matmul(query * scale, _turned(all_keys))
+    scores = ops._npi_matmul(query * scale, _transposed(all_keys))
     if not use_mask:  # without a mask, the optional input is the random draw
         mask, draw = None, mask
-    if mask is not None and _truths(mask):
+    if mask is not None and _is_boolean(mask):
         if fill == -math.inf:
             scores = ops._npi_where_rscalar(mask, scores, scalar=fill)
         else:  # see ``fills``
@@ -257,15 +257,16 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     if causal:
         scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
     weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
-    used_weights, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
+    used_weights, d_weights = weights, ops._npi_matmul(g, _transposed(all_values))
     if p:
         multiples = ops._attention_dropout(scores, draw, p=p)
         used_weights, d_weights = weights * multiples, d_weights * multiples
     d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
-    if mask is not None and _truths(mask) and fill != -math.inf:
+    if mask is not None and _is_boolean(mask) and fill != -math.inf:
         d_scores = ops._npi_where_rscalar(mask, d_scores, scalar=0.0)
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
-    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(used_weights), g)
+    d_key = ops._npi_matmul(_transposed(d_scores), query * scale)
+    d_value = ops._npi_matmul(_transposed(used_weights), g)
     if many > 1:
         # Reshape would take a length of zero for one that it keeps.
         d_key, d_value = [ops.sum(ops._np_reshape(x, newshape=(x.shape[0], x.shape[1] // many, many, *x.shape[2:])),
@@ -273,10 +274,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     results = [_cast_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
         return tuple(results)
-    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
+    return (*results, ops.zeros_like(mask) if _is_boolean(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Any) -> Any:
     return ops.swapaxes(x, dim1=2, dim2=3)
 
 
@@ -312,7 +313,7 @@ backward_attention.types(_gradient_types)
 attention_gradients.types(_gradient_types)
 
 
-def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
+def _scores_of_gradient(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
            scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
     return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
                      fill)
@@ -323,14 +324,15 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     back = _Backward.of(scores, g, rest[:2], results)
     back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([result.astype(x.dtype) for result, x in zip(results, (query, key, value))])
 
 
 class _Backward(NamedTuple):
-    """Arrays that a block of gradients reads beside the scores, and those that it adds to."""
+    """The operands of a gradient that is computed block by block: the scores, the other arrays that it reads, and the
+    gradients to which each block is added."""
 
     scores: Scores
     g: Array
@@ -344,7 +346,7 @@ class _Backward(NamedTuple):
     def of(cls, scores: Scores, g: Array, sums: Sequence[Array], results: Sequence[Array]) -> _Backward:
         """Operands from the arrays of an operator; the results are in the dtype of the computation."""
         (logsum, delta), (query, key, value) = sums, results
-        g, logsum, delta, query = [by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
+        g, logsum, delta, query = [heads_by_key(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
     def block(self, at: Any, rows: slice, columns: slice) -> None:
@@ -358,7 +360,7 @@ class _Backward(NamedTuple):
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             d_scores *= multiples
-        _turn(xp, weights, d_scores, logsum, delta)
+        _to_score_gradients(xp, weights, d_scores, logsum, delta)
         if scores.mask is not None and scores.fill is not None:
             mask = scores.mask[at][..., rows, columns]
             further = d_scores.reshape(mask.shape)
@@ -375,7 +377,8 @@ class _Backward(NamedTuple):
 
 
 def _products(query: Shape, key: Shape, value: Shape, with_size: int, with_features: int) -> int:
-    """Arithmetic of products over all scores: counts over the size of keys, and over the features of values."""
+    """The arithmetic of products over all scores: ``with_size`` of them sum over the size of keys, ``with_features``
+    over the features of values."""
     return 2 * math.prod(query[:3]) * key[2] * (with_size * query[3] + with_features * value[3])
 
 
@@ -395,7 +398,7 @@ def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, 
 def backward_attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented
-    return BatchedCall(_samples(ins, batched, 6), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 6), {"p": p, **attrs})
 
 
 # ------------------------------------------------------------------------------ blocks of queries and keys
@@ -432,19 +435,19 @@ def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: b
     heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, keys, by_head(output, heads), by_head(logsum, heads))
-    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
+    work = functools.partial(_rows, scores, keys, heads_by_key(output, heads), heads_by_key(logsum, heads))
+    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _multiplications(scores))
     for target, result in zip(out, (output, logsum)):
         if target is not result:
             target[...] = result
 
 
-def _work(scores: Scores) -> int:
+def _multiplications(scores: Scores) -> int:
     """Multiplications of a pass."""
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+def _exponentials(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     """Replace the scores of a block by exponentials, and update the largest score and the sum of each row by them.
 
     It returns the factor by which the earlier sums are multiplied.
@@ -470,13 +473,13 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     total: Any = None
     sums: Any = None
     for columns in keys:
-        if not scores.seen(rows, columns):
+        if not scores.attends(rows, columns):
             break
         _, weights = scores.block(at, rows, columns)
         if top is None:
             top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
             total = xp.zeros_like(top)
-        shrunk = _soften(xp, weights, top, total)
+        shrunk = _exponentials(xp, weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
@@ -502,7 +505,7 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
              fill: float) -> tuple[Array, ...]:
     """Compute the gradients in blocks."""
     g, query, key, value, *rest = ins
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)
     # Blocks of keys add to the gradient of queries. With few heads, each block has its own sum, and the sums are added.
     count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
@@ -513,14 +516,14 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
     for cut, of_query in zip(cuts, of_queries):
         back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
         parts += [functools.partial(_all_blocks, back, queries, cut, at) for at in places]
-    share(xp, parts, 3 * _work(scores))
+    share(xp, parts, 3 * _multiplications(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
     return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
-    """Turn the scores of a block into weights, and gradients of the weights into those of the scores."""
+def _to_score_gradients(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+    """Replace the scores of a block by weights, and the gradients of the weights by those of the scores, in place."""
     weights -= logsum
     xp.exp(weights, out=weights)
     d_scores -= delta
@@ -529,5 +532,5 @@ def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta
 
 def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
-        if back.scores.seen(rows, columns):
+        if back.scores.attends(rows, columns):
             back.block(at, rows, columns)

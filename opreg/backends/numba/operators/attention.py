@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from ... import blas
 from .. import gemm
-from ..compiler import Function, cut, function_of, steps, unavailable
+from ..compiler import Function, calls_of_parts, function_of, steps, unavailable
 from ..values import FORMATS
 
 __all__: list[str] = []
@@ -303,7 +303,7 @@ class _Operands:
                           self.features, chunk, self.rows, self.columns, work_size, share, self.causal, *steps,
                           self.heads, *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
                           self.filled], np.int64)
-        return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
+        return list(calls_of_parts(function, table, threads.stretches(units, share), [*operands, table]))
 
     def up(self) -> tuple[int, int, int]:
         """The columns of a block, features and size, rounded up to whole panels."""
