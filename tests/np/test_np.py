@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,19 @@ def test_symbols_compute_the_same(text: str) -> None:
     expected = np.asarray(_value(text, np, X, Y))
     assert found.shape == expected.shape
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+def test_operators_in_place_write_to_the_array() -> None:
+    for dtype, name, other in (("int32", "iand", 6), ("int32", "ior", 8), ("int32", "ixor", 5), ("bool", "iand", True),
+                               ("int32", "ifloordiv", 2), ("float32", "ifloordiv", 2), ("float32", "iadd", 1.5)):
+        values = np.array([[7, 2], [0, 12]], dtype)
+        x, expected = mnp.array(values), values.copy()
+        for operand in (other, np.full((2, 2), other, dtype)):
+            y = x
+            y = getattr(operator, name)(y, mnp.array(operand) if isinstance(operand, np.ndarray) else operand)
+            expected = getattr(operator, name)(expected, operand)
+            assert y is x
+            np.testing.assert_array_equal(x.asnumpy(), expected)
 
 
 @pytest.mark.usefixtures("numpy_manners")
