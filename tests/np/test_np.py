@@ -135,6 +135,8 @@ def test_blocks_reduce_integers_to_the_same_dtypes_in_both_ways(name: str) -> No
         np.testing.assert_array_equal(eager.asnumpy(), block(x).asnumpy())
         if name in ("sum", "prod"):
             assert eager.dtype == ("int64" if dtype == "bool" else dtype)
+            wide = getattr(mnp, name)(x, dtype="int64")  # the sum is computed in this dtype
+            assert wide.dtype == "int64" and wide == getattr(np, name)(x.asnumpy(), dtype="int64")
 
 
 @pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])
