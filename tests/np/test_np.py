@@ -514,7 +514,7 @@ class _Product(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_blocks_under_use_np_hold_such_parameters_whose_shapes_follow_from_products(hybrid: bool) -> None:
+def test_parameters_under_use_np_are_arrays_of_np_and_get_their_shapes_from_products(hybrid: bool) -> None:
     net = _Product()
     net.initialize()
     if hybrid:

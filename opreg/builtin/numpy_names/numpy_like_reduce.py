@@ -79,7 +79,7 @@ def share(g, a, *, axis: Axes = None, ddof: int = 0):
 
 
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
-    """``g`` repeated to fill the shape of the data, in its dtype if a reduction chose another."""
+    """``g`` repeated to fill the shape of ``a``, and cast to the dtype of ``a`` if the reduction has another dtype."""
     filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)
     return filled if dtype is None else ops._backward_cast(filled, a)
 
