@@ -132,8 +132,8 @@ def take_infer(a, indices, *, axis):
 
 def _numpy_only(call: Call) -> str | None:
     if call.xp is not np:
-        return "only NumPy takes the mode along with the indices"
-    return "mode 'raise' looks at all indices first" if call.attrs.get("mode") == "raise" else None
+        return "only NumPy's take has a mode for indices out of range"
+    return "mode 'raise' has to check all indices first" if call.attrs.get("mode") == "raise" else None
 
 
 def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
