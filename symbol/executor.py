@@ -372,7 +372,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     def _before(self, mode: bool) -> Before:
         """The states before the last forward of a mode that a caller ran."""
-        return self._noted.get(mode, Before({}, []))
+        return self._noted.get(mode, ({}, ()))
 
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
@@ -380,11 +380,11 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         # a write to a sparse array replaces its data
         states = [array for array in self.aux_arrays if not array._sparse]
         now = [array._ctx.run(array._data.copy) for array in states]
-        before = self._before(mode)
+        draws, before = self._before(mode)
         try:
-            for data, former, ctx in before.states if self._mode is mode else ():
+            for data, former, ctx in before if self._mode is mode else ():
                 ctx.run(data.__setitem__, Ellipsis, former)
-            with generators.same_draws(before.draws):
+            with generators.same_draws(draws):
                 forward()
         finally:
             for array, data in zip(states, now):

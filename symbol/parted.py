@@ -46,8 +46,8 @@ class Parted(Executor):
 
     def _before(self, mode: bool) -> Before:
         before = [part._before(mode) for part in self._latest()]
-        return Before({place: state for part in reversed(before) for place, state in part.draws.items()},
-                      [state for part in reversed(before) for state in part.states])
+        return ({place: state for draws, _ in reversed(before) for place, state in draws.items()},
+                [state for _, states in reversed(before) for state in states])
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
         self._gradients[mode] = is_train

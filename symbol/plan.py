@@ -35,6 +35,10 @@ __all__ = ["Around", "Before", "Function", "Instrument", "Plan", "Segment", "Ste
 #: later runs call instead.
 Function: TypeAlias = Callable[[], object]
 
+#: States before a forward pass: those of the random generators that it drew from, and the auxiliary states that users'
+#: code may have written, each as its array, its former values and their device.
+Before: TypeAlias = tuple[generators.States, Sequence[tuple[Array, Array, Context]]]
+
 #: The watch of a step: called instead of the step's work with that work as its argument, which it calls once.
 Watch: TypeAlias = Callable[[Function], object]
 
@@ -355,14 +359,6 @@ def _current_function(function: Function) -> Function:
     return function.made or function if isinstance(function, TieredStep) else function
 
 
-class Before(NamedTuple):
-    """States before a forward pass: those of the random generators that it drew from, and the auxiliary states that
-    users' code may have written, each as its array, its former values and their device."""
-
-    draws: generators.States
-    states: Sequence[tuple[Array, Array, Context]]
-
-
 class Plan:
     """The steps of a bound graph, in a mode.
 
@@ -441,12 +437,12 @@ class Plan:
 
     def noting(self, run: Callable[[], object]) -> Before:
         """Run the forward pass, and return the former states of what it changes."""
-        states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written]
+        states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written] if self._written else ()
         with generators.noted_states() as drawn:
             for place in self.random:
                 generators.drawing(*place)
             run()
-        return Before(drawn, states)
+        return drawn, states
 
     # ----------------------------------------------------------------------------------------------- arrays
 
