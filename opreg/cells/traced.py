@@ -331,7 +331,7 @@ def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symb
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))
-    with Recording(None, True):  # an executor chooses its mode itself
+    with Recording(None, True):  # a graph has no mode: its executor chooses one
         traced = trace_function(cell, structure, specs)
     if traced.assigned:
         raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in traced.assigned)}, and a "
