@@ -11,7 +11,8 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.gradient import CUT
-from opreg.core.invalidation import watch
+from opreg.core.graph import Node
+from opreg.core.invalidation import watch, watch_memory
 from opreg.core.op import Op
 from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
@@ -74,7 +75,11 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
+        self._nodes: dict[int, list[Node]] = {}  # by the identity of the bound array
+        for array, node in zip([*args, *aux], bound.arrays):
+            self._nodes.setdefault(id(array), []).append(node)
         watch(self)
+        watch_memory(self)
 
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
@@ -448,6 +453,17 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""
         for mode in (False, True):
             self._forget(mode)
+
+    def on_new_memory(self, array: NDArray) -> None:
+        """Drop all plans if they hold the former memory of an array."""
+        nodes, bound = self._nodes.get(id(array), ()), self._bound
+        for node in nodes:
+            before, bound.arrays[node] = bound.arrays[node], array._data
+            for at, output in enumerate(self.outputs):
+                if output._data is before:  # the output is this variable
+                    bound.outputs[at] = output._data = array._data
+        if nodes:
+            self.on_register(None)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:
