@@ -89,6 +89,7 @@ _DEEPER = {
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",
                     "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
+                    **{name: f"opreg.train.{name}" for name in ("callback", "model")},
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
                     "export": "opreg.onnx.mindspore_export:export"},

@@ -206,6 +206,10 @@ class ValueReads(AttributeReads):
         elif not hookable(cls):
             self._read_opaque(value, label)
 
+    def ignore(self, container: Any) -> None:
+        """Note that a container was made for the trace: its elements are not compared."""
+        self._read.add(id(container))
+
     def _read_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
         cls = type(value)
