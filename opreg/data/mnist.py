@@ -85,8 +85,8 @@ def _bits(seed: int) -> Iterator[int]:
 
 
 def _shuffled(count: int, seed: int) -> list[int]:
-    """The numbers below ``count`` in MXNet's order for a seed. From the second on, each number is swapped with the one at
-    a random position up to its own.
+    """The numbers below ``count`` in MXNet's order for a seed. From the second on, each number is swapped with the one
+    at a random position up to its own.
 
     The position is a random number of 32 bits divided by the size of equal parts of its range. A number behind the last
     equal part is drawn again.

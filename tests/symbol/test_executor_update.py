@@ -173,7 +173,7 @@ def _multiplied(optimizer: Any) -> None:
     optimizer.set_wd_mult({"fc_bias": 2.0})
 
 
-CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # and whether steps are rebuilt
+CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # a change, and whether it rebuilds steps
     "learning rate": (lambda optimizer: optimizer.set_learning_rate(0.03), False),
     "a rate of zero": (lambda optimizer: optimizer.set_learning_rate(0.0), True),
     "decay": (lambda optimizer: setattr(optimizer, "wd", 0.2), False),
