@@ -358,10 +358,11 @@ def keeps_all_bits(array: ndarray, source: Any) -> bool:
     >>> keeps_all_bits(np.zeros(2), 0), keeps_all_bits(np.zeros(2), -0.0)
     (True, False)
     """
-    try:
-        source = np.broadcast_to(source, array.shape)
-    except ValueError:  # the assignment itself raises the error
-        return False
+    if getattr(source, "shape", None) != array.shape:
+        try:
+            source = np.broadcast_to(source, array.shape)
+        except ValueError:  # the assignment itself raises the error
+            return False
     first = (0,) * array.ndim
     if not array.size or array[first].tobytes() != source[first].astype(array.dtype).tobytes():
         return not array.size

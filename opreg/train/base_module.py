@@ -409,7 +409,8 @@ class BaseModule(Checked):
                 values = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
-            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            if batch_end_callback is not None:
+                _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             nbatch += 1
         if values is None:
             raise ArgumentError("fit: train_data has no batches. If it is at its end, call reset()")

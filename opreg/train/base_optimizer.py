@@ -494,8 +494,11 @@ class Optimizer(Checked):
 
     def _factors(self, rows: Sequence[Row], attribute: str, by_name: Mapping[Index, float]) -> Iterable[float]:
         """``_factor`` of several weights."""
-        if self.param_dict or by_name:
-            return [self._factor(index, attribute, by_name) for index, _, _, _, _ in rows]
+        if self.param_dict:
+            return [self._factor(row[0], attribute, by_name) for row in rows]
+        if by_name:  # as ``_factor`` does, without its calls
+            names = self.idx2name
+            return [by_name[row[0]] if row[0] in by_name else by_name.get(names.get(row[0], ""), 1.0) for row in rows]
         return itertools.repeat(1.0)
 
     def _get_lr(self, index: Index) -> float:

@@ -582,12 +582,13 @@ class Module(BaseModule):
         descriptions = []
         for i, desc in enumerate(ordered):
             shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(desc.layout)
-            if any(list(value[i].shape) != shape for value in values):
+            if any(list(value[i].shape) != shape for value in values[1:]):
                 raise ShapeError(f"forward: {desc.name}: all batches of a list must have one shape, got "
                                  f"{', '.join(str(value[i].shape) for value in values)}")
             if axis >= 0:
                 shape[axis] *= len(values)
-            descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))
+            descriptions.append(desc if desc.shape == tuple(shape) else
+                                DataDesc(desc.name, shape, desc.dtype, desc.layout))
         return descriptions
 
     def _without_labels(self, data: list[DataDesc]) -> list[DataDesc]:
