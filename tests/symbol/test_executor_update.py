@@ -284,7 +284,7 @@ def test_an_optimizer_may_update_some_of_the_weights() -> None:
     (mx.optimizer.create("sgd"), ["fc_wieght"], "there is no argument 'fc_wieght'. Did you mean 'fc_weight'"),
     (mx.optimizer.create("sgd"), ["data"], "no gradient is kept of 'data'"),
 ])
-def test_mistakes_raise_errors(optimizer: Any, weights: Any, words: str) -> None:
+def test_wrong_optimizers_of_executors_are_refused(optimizer: Any, weights: Any, words: str) -> None:
     net = sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc")
     executor = net.simple_bind(mx.cpu(), data=(2, 3), grad_req={
         "data": "null", "fc_weight": "write", "fc_bias": "write"})
