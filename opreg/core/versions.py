@@ -335,7 +335,7 @@ _GROUP = 4
 
 
 def _together(arrays: Sequence[Array]) -> _Together:
-    """The memories and ranges of arrays. Arrays of a device, such as the weights and states of an optimizer, are located
+    """The memories and ranges of arrays. Arrays of a device, such as weights and states of an optimizer, are located
     once while they live: reading their addresses takes longer than an update."""
     if len(arrays) < _GROUP or isinstance(arrays[0], ndarray) or not all(map(_is_memory, arrays[:1])):
         return _Together(arrays)
