@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -518,12 +518,12 @@ def broadcast_arrays(body: BodyTracer, *args: ArrayLike, subok: bool = False) ->
 
 
 @_rule
-def meshgrid(body: BodyTracer, *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-             ) -> tuple[TracedArray, ...]:
+def meshgrid(body: BodyTracer, *xi: ArrayLike, copy: bool = True, sparse: bool = False,
+             indexing: Literal["xy", "ij"] = "xy") -> tuple[TracedArray, ...]:
     """The coordinates of a grid."""
-    shapes = [grid.shape for grid in np.meshgrid(*[[0, 0]] * len(xi), indexing=indexing, sparse=True)]
-    vectors = [np.reshape(_array(body, each), [-1 if length == 2 else 1 for length in shape])
-               for each, shape in zip(xi, shapes)]
+    shapes = [grid.shape for grid in np.meshgrid(*[np.zeros(2)] * len(xi), indexing=indexing, sparse=True)]
+    vectors: list[Any] = [np.reshape(_array(body, each), [-1 if length == 2 else 1 for length in shape])
+                          for each, shape in zip(xi, shapes)]
     return tuple(vectors) if sparse else broadcast_arrays(body, *vectors)
 
 
