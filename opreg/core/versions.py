@@ -40,7 +40,7 @@ LATEST = [0]
 # Takes the next number and stores it in LATEST in one step, so that no thread can store a smaller one afterwards.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
-#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before that call
+#: Whether writes are recorded at all: not empty from the first call of ``write_count`` on. Before that call
 #: no number of a write is in use.
 WATCHED: list[bool] = []
 
@@ -239,8 +239,8 @@ def wrote_all(arrays: Iterable[Array]) -> None:
 
 
 def wrote_held(holders: Iterable[Any]) -> None:
-    """Record that arrays were written, except those for which ``held`` is false; the caller also holds the raw
-    arrays."""
+    """Record that arrays were written, except those for which ``must_record_write`` is false; the caller also
+    holds the raw arrays."""
     if WATCHED and (arrays := [holder._data for holder in holders if must_record_write(holder, 1)]):
         wrote_all(arrays)
 
