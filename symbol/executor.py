@@ -396,7 +396,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 array._ctx.run(array._data.__setitem__, Ellipsis, data)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
-        """Let gradients behind a forward of a mode be those of training, or of inference, from now on."""
+        """Set whether gradients after a forward pass in ``mode`` are those of training or of inference."""
         self._gradients[mode] = is_train
         self._forget(mode)
 

@@ -115,7 +115,7 @@ class Segment:
     native : function or None
         All functions as one compiled function, if all are compiled and none divides its work among threads.
     tf32 : bool or None
-        The same of all steps that have one, which holds while they run.
+        The setting ``tf32`` of the steps, which is in effect while they run; None if no step has one.
     """
 
     __slots__ = ("steps", "fresh", "plain", "native", "tf32", "flat", "_owners", "_tiered", "_joined", "noted",
@@ -132,7 +132,7 @@ class Segment:
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
         self._instruments: list[Instrument] = []  # innermost first
-        #: ``plain`` and ``native`` as they were before the first instrument
+        #: ``plain`` and ``native`` before the first instrument was attached
         self._ways: tuple[bool, Function | None] = False, None
         with _LOCK:
             _SEGMENTS.add(self)
@@ -175,7 +175,7 @@ class Segment:
     def _flatten(self) -> None:
         """Put the functions of all steps into one list, in which adjacent compiled functions are joined.
 
-        All is computed before anything is assigned: a segment that is no longer ``fresh`` is complete.
+        All lists are computed before an attribute is assigned, so that a segment is complete once it is not ``fresh``.
         """
         functions = [_current_function(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
@@ -332,7 +332,7 @@ def _copies(to_host: int, from_host: int) -> str:
 
 def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
           ) -> tuple[list[Function], list[Step]]:
-    """Functions and the step of each. Adjacent compiled functions are joined to one, which is appended to
+    """The functions, with adjacent compiled ones joined, and the step of each. Joined functions are appended to
     ``joined``."""
     flat: list[Function] = []
     owning: list[Step] = []

@@ -314,7 +314,7 @@ class ParameterContainer(BufferContainer):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a different name, or none")
-                # both in one Cell, so the user gave the names
+                # both parameters are in one Cell, where only the user can have given them one name
                 if first_path.rpartition(".")[0] == path.rpartition(".")[0]:
                     warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
                          f"parameters are named by their paths from now on: give each a different name, or none")

@@ -387,7 +387,7 @@ class Place(NamedTuple):
             return ABSENT
 
     def put_back(self) -> None:
-        """Give it the value from before; a context variable that had none keeps its own."""
+        """Restore the value from before the trace. A context variable that had no value keeps the new one."""
         if self.now() is self.before:
             return
         if isinstance(self.owner, contextvars.ContextVar):
