@@ -352,7 +352,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             segment = update.ready()
             self._ready, self._mode = None, True
             self._noted[True] = plan.noting(
-                functools.partial(run_segment, self._as_one(plan, segment), self._ctx, True))
+                functools.partial(run_segment, self._single_segment(plan, segment), self._ctx, True))
             if CUT.lost:
                 _warn_of_cut(self.grad_arrays)
             if segment is None:
@@ -366,7 +366,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
-    def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
+    def _single_segment(self, plan: Plan, update: Segment | None) -> Segment:
         """Forward, backward and update as one segment."""
         if self._whole is None or self._whole[0] is not plan or self._whole[1] is not update:
             updates = [] if update is None else update.steps

@@ -213,7 +213,7 @@ class Segment:
         An exception is raised with notes that name the operator, the node and its place in the plan.
         """
         if self.fresh or self._instruments:
-            self._run_watched()
+            self._run_with_watches()
             return
         steps = iter(self.flat)
         try:
@@ -225,7 +225,7 @@ class Segment:
         if self._tiered and all(function.made for function in self._tiered):
             self._flatten()
 
-    def _run_watched(self) -> None:
+    def _run_with_watches(self) -> None:
         """Run steps one by one with their watches. Behind the first run, the functions that it returned are put in one
         list."""
         run: Function = self._one_by_one
@@ -346,12 +346,12 @@ def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[Jo
     return flat, owning
 
 
-def _in_mode(is_train: bool, function: Function) -> Function:
+def _run_in_mode(is_train: bool, function: Function) -> Function:
     """A function of users' code that runs in another mode than its plan does."""
     inside = Recording(None, is_train)(function)
     if not isinstance(function, FirstRun):
         return inside
-    return FirstRun(lambda: [_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
+    return FirstRun(lambda: [_run_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
 
 
 def _current_function(function: Function) -> Function:
@@ -525,7 +525,7 @@ class Plan:
         except Exception as error:
             fail(error, node, self.specs[node])
         if effects.opaque(op) and call.is_train is not self.is_train:
-            run = [_in_mode(call.is_train, function) for function in run]
+            run = [_run_in_mode(call.is_train, function) for function in run]
         writes = [array for entry, array in zip(entries, outs) if array is not None and self._is_callers(entry)]
         writes += [array for i, array in enumerate(ins) if i in op.traits.mutates and array is not None]
         if store is not None:
