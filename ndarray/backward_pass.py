@@ -29,7 +29,6 @@ from opreg.errors import (
 from opreg.typing import Array
 
 from . import finite
-from .custom_calls import CustomRun
 from .eager import CachedUse, runner_of
 from .finite import Checked, deliberate
 from .overwritten import present
