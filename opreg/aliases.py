@@ -89,6 +89,7 @@ _DEEPER = {
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",
                     "metrics": "opreg.nn.metrics", **_TRAINING_NAMES,
+                    **{name: f"opreg.train.{name}" for name in ("callback", "model")},
                     **{name: f"opreg.nn.checkpoint:{name}" for name in (
                         "save_checkpoint", "load_checkpoint", "load_param_into_net")},
                     "export": "opreg.onnx.mindspore_export:export"},
@@ -100,7 +101,7 @@ _DEEPER = {
                           "ParallelMode": "opreg.nn.parallel:ParallelMode"},
     "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},
     "opreg.train.io": {"io": "opreg.train.io"},
-    "opreg.train.metric": {"ndarray": "opreg.ndarray"},  # which GluonTS imports from there
+    "opreg.train.metric": {"ndarray": "opreg.ndarray"},  # GluonTS imports it from there
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module",
                            "executor_group": "opreg.train.executor_group",

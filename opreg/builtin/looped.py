@@ -65,18 +65,12 @@ def results_of(loop: Loop, xp: ArrayModule, arrays: Sequence[Array], out: Any, a
     return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
 
-def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], as_it_lies: Callable[[Call], Loop | str] | None = None
-                 ) -> None:
+def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callable[[Call], Loop] | None = None) -> None:
     """Attach the kernels of ufuncs and of back ends to an operator whose calls are loops, or some of them.
 
-    Parameters
-    ----------
-    op : Op
-        The operator.
-    loop_of : function
-        ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel.
-    as_it_lies : function, optional
-        Returns the loop for ufuncs, if they compute another one, which may read arrays that are not contiguous.
+    ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel. ``unfolded(call)``
+    returns the loop over the arrays in their own shapes, for reductions: ufuncs reduce arrays that are not contiguous,
+    whose axes cannot be joined without a copy.
 
     Examples
     --------
@@ -92,20 +86,21 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], as_it_lies: Call
     ['reference', 'ufuncs']
     """
 
-    loop_for_ufuncs = as_it_lies or loop_of
+    of_ufuncs = unfolded or loop_of
 
     def accepts(call: Call) -> str | None:
-        loop = loop_for_ufuncs(call)
+        loop = of_ufuncs(call)
         if isinstance(loop, str):
             return loop
-        read = call.ins[:len(loop.rows.inputs)] if RowLayout.ELEMENT in loop.rows.results else ()
+        folded = unfolded is None or any(along is not RowLayout.ROW for along in loop.rows.results)
+        read = call.ins[:len(loop.rows.inputs)] if folded else ()
         if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
             return None
         return "an array is not contiguous"
 
     @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-        loop = loop_for_ufuncs(call)
+        loop = of_ufuncs(call)
         assert isinstance(loop, Loop)
         return bound_loop(loop, call.xp, call.ins, call.outs)
 

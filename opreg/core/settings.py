@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, is_ours
 
 __all__ = ["Checked", "check_arguments", "number", "whole_number", "kinds_of"]
 
@@ -112,8 +112,8 @@ def _constructors(cls: type) -> Iterator[Any]:
 
 
 def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Refuse arguments of a class that are no numbers, where its constructor's annotation says ``float`` or ``int``,
-    and text where it says ``bool``.
+    """Refuse arguments of a class that are no numbers, where the annotation of opreg's constructor says ``float`` or
+    ``int``, and text where it says ``bool``. Annotations of a user's constructor are not read.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
         for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]:
             if name in given:
                 value = given.pop(name)
-                words = _expected(value, function.__annotations__.get(name, ""))
+                words = _expected(value, function.__annotations__.get(name, "")) if is_ours(function) else ""
                 if words and not (value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
         if not given:
@@ -149,8 +149,8 @@ class Checked:
     constructor, before it runs.
 
     An argument annotated ``float`` must be a number, ``int`` a whole number, ``bool`` no text, and ``float | None`` may
-    also be None. Other annotations, and parameters without one, are not checked. A keyword that the constructor passes
-    on is checked by the constructor that names it.
+    also be None. Other annotations, parameters without one, and constructors of users' subclasses are not checked. A
+    keyword that a constructor passes on is checked by the constructor that names it.
 
     Raises
     ------
@@ -159,21 +159,21 @@ class Checked:
 
     Examples
     --------
-    >>> class Decay(Checked):
-    ...     def __init__(self, rate: float = 0.1):
-    ...         self.rate = rate
-    >>> Decay("0.1")
+    >>> from opreg.train.lr_scheduler import LRScheduler
+    >>> issubclass(LRScheduler, Checked)
+    True
+    >>> LRScheduler("0.1")
     Traceback (most recent call last):
-    opreg.errors.ArgumentError: Decay: rate='0.1': expected a number
+    opreg.errors.ArgumentError: LRScheduler: base_lr='0.1': expected a number
     """
 
     if not TYPE_CHECKING:  # type checkers read __init__
 
         def __new__(cls, *args, **keywords):
             """Make the object, after checking the arguments."""
-            if cls.__init__ is object.__init__:
-                if args or keywords:
-                    raise TypeError(f"{cls.__name__}() takes no arguments")
-            elif args or keywords:
+            following = super().__new__  # that of another base, such as tuple, gets the arguments
+            if cls.__init__ is not object.__init__:
                 check_arguments(cls, args, keywords)
-            return super().__new__(cls)
+            elif following is object.__new__ and (args or keywords):
+                raise TypeError(f"{cls.__name__}() takes no arguments")
+            return following(cls) if following is object.__new__ else following(cls, *args, **keywords)

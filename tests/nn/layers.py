@@ -327,7 +327,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "ReduceLogSumExp": lambda net, x: ops.logsumexp(x, net.axis, net.keep_dims),
     "Roll": lambda net, x: ops.roll(x, net.shift, net.axis),
     "Tril": lambda net, x, *k: ops.tril(x, *k), "Triu": lambda net, x, *k: ops.triu(x, *k),
-    "Range": lambda net: ops.arange(net.start, net.limit, net.delta),
+    "Range": lambda net: ops.arange(net.start, net.limit, net.delta, dtype="int32"),
     **{f"LPPool{n}d": lambda net, x, function=function: function(x, net.norm_type, net.kernel_size, net.stride,
                                                                  net.ceil_mode)
        for n, function in enumerate((ops.lp_pool1d, ops.lp_pool2d), 1)},

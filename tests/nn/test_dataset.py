@@ -263,6 +263,9 @@ def test_files_of_mnist_are_a_dataset(tmp_path: Path) -> None:
         assert [row[1] for row in rows(ds.MnistDataset(tmp_path, usage, shuffle=False))] == [7, 1, 9]
     with pytest.raises(FileNotFoundError, match="no train-images-idx3-ubyte"):
         ds.MnistDataset(tmp_path.parent)
+    (tmp_path / "t10k-images-idx3-ubyte").write_bytes(_idx(images[:2]))
+    (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(_idx(np.array([4, 5], np.uint8)))
+    assert [row[1] for row in rows(ds.MnistDataset(tmp_path, shuffle=False))] == [4, 5, 7, 1, 9]
 
 
 @pytest.mark.parametrize("kind, labels, files, columns", [

@@ -164,10 +164,14 @@ FUNCTIONS = {
     "CTCLoss": lambda loss, *xs: ops.ctc_loss(*xs, loss.blank, loss.reduction, loss.zero_infinity)[0],
     "TripletMarginLoss": lambda loss, x, y, z: ops.triplet_margin_loss(
         x, y, z, loss.margin, loss.p, loss.eps, loss.swap, loss.reduction),
+    "MultiMarginLoss": lambda loss, x, y: ops.multi_margin_loss(x, y, loss.p, loss.margin, loss.weight, loss.reduction),
+    "MultilabelMarginLoss": lambda loss, x, y: ops.multilabel_margin_loss(x, y, loss.reduction),
+    "MultiLabelSoftMarginLoss": lambda loss, x, y: ops.multilabel_soft_margin_loss(x, y, loss.weight, loss.reduction),
+    "GaussianNLLLoss": lambda loss, x, y, var: ops.gaussian_nll_loss(x, y, var, loss.full, loss.eps, loss.reduction),
 }
 #: Losses without a function in ``ops``.
-WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "MultiMarginLoss", "DiceLoss", "MultiClassDiceLoss",
-                    "MultiLabelSoftMarginLoss", "PoissonNLLLoss", "GaussianNLLLoss"}
+WITHOUT_FUNCTION = {"SoftmaxCrossEntropyWithLogits", "FocalLoss", "DiceLoss", "MultiClassDiceLoss", "PoissonNLLLoss",
+                    "TripletMarginWithDistanceLoss"}
 
 
 def test_every_loss_has_a_function():

@@ -29,6 +29,7 @@ ARRAYS = {name: eval(text, {"np": np}) for name, text in RECORDED["inputs"].item
 ROUGH = re.compile(
     r"cast|astype|float64|float16|\.half|\.to\(|round|float_power|max_pool3d|MaxPool3D|\bh\b|nan|z\b|long\(|new_|type_as|"
     r"SoftmaxCrossEntropyWithLogits|\bops\.max\(|\bd\b|stop_gradient|heaviside|Rint|lgamma|digamma|std\(s|var\(s|"
+    r"CumulativeLogsumexp\(True|"
     r"clip_by_norm|prelu|PReLU|Logit|b \*\* x|float\(|"
     r"(floor_div|floor_divide|floor_mod|fmod|remainder|Mod\(\))\(x, y\)|(fmod|remainder|floor_divide)\(y\)")
 

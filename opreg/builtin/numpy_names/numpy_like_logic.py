@@ -37,8 +37,8 @@ _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 def _by_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
     """Declare that an operator is one function of the array module, with zero gradients.
 
-    Besides an array, the function may take a number, from an attribute or ``always`` the same, which ``number(xp,
-    dtype, scalar)`` converts.
+    Besides an array, the function may take a number: the value of an attribute, or the constant ``always``.
+    ``number(xp, dtype, scalar)`` converts this number.
     """
     op.grad(ZERO)
 

@@ -289,8 +289,8 @@ class MnistDataset(MappableDataset):
                  num_shards: int | None = None, shard_id: int | None = None, cache: Any = None):
         owner = type(self).__name__
         pairs = [[_found(owner, dataset_dir, part, name) for name in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-                 for part in _parts_to_read(owner, usage, ["train"], ["t10k"],
-                                            lambda part: _file(dataset_dir, part, "images-idx3-ubyte"))]
+                 for part in sorted(_parts_to_read(owner, usage, ["train"], ["t10k"],  # as MindSpore sorts
+                                                   lambda part: _file(dataset_dir, part, "images-idx3-ubyte")))]
         images, labels = (np.concatenate([read_idx(pair[i]) for pair in pairs]) for i in (0, 1))
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")

@@ -15,6 +15,7 @@ from ...cells.typing import TensorDType
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
+from ..ops.array import pad
 from .activation import GELU, Activation, callable_cell
 from .basic import Dense, Dropout
 from .checks import chance, check_int, flag, new_parameter
@@ -47,6 +48,10 @@ class MultiheadAttention(Cell):
     dropout : float
         Probability with which a weight is dropped in training.
     has_bias : bool
+    add_bias_kv : bool
+        Whether each query also attends to one learnt key, whose value is learnt, too.
+    add_zero_attn : bool
+        Whether each query also attends to a key and a value of zeros.
     kdim, vdim : int, optional
         Features of keys and values, ``embed_dim`` by default.
     batch_first : bool
@@ -73,8 +78,6 @@ class MultiheadAttention(Cell):
         self.num_heads = check_int(self, "num_heads", num_heads)
         if embed_dim % num_heads:
             raise ArgumentError(f"MultiheadAttention: num_heads {num_heads} must divide embed_dim {embed_dim}")
-        if add_bias_kv or add_zero_attn:
-            raise ArgumentError("MultiheadAttention: add_bias_kv and add_zero_attn are not supported")
         self.dropout, self.batch_first = chance(self, "dropout", dropout), flag(self, "batch_first", batch_first)
         self.has_bias, self.head_dim = flag(self, "has_bias", has_bias), embed_dim // num_heads
         self.kdim = embed_dim if kdim is None else check_int(self, "kdim", kdim)
@@ -88,6 +91,10 @@ class MultiheadAttention(Cell):
                 setattr(self, name, new_parameter("xavier_uniform", (embed_dim, inputs), name, dtype))
         self.in_proj_bias = new_parameter("zeros", (3 * embed_dim,), "in_proj_bias", dtype) if has_bias else None
         self.out_proj = Dense(embed_dim, embed_dim, has_bias=has_bias, dtype=dtype)
+        self.add_zero_attn = flag(self, "add_zero_attn", add_zero_attn)
+        for name in ("bias_k", "bias_v"):
+            learnt = flag(self, "add_bias_kv", add_bias_kv)
+            setattr(self, name, new_parameter("xavier_normal", (1, 1, embed_dim), name, dtype) if learnt else None)
 
     def _heads(self, x: Tensor) -> Tensor:
         """(length, batch, embed_dim) as (batch * heads, length, head_dim)."""
@@ -105,6 +112,17 @@ class MultiheadAttention(Cell):
                 raise ShapeError(f"MultiheadAttention: expected 2 or 3 axes, {features} features in the last, got the "
                                  f"shape {show(x.shape)}")
         return [self._heads(_project(x, weight, bias)) for x, weight, bias in zip(inputs, weights, biases)]
+
+    def _with_more(self, keys: Tensor, bias: Tensor | None, batch: int) -> Tensor:
+        """Keys or values of all heads, and behind them the learnt one and the one of zeros."""
+        shape = batch, self.num_heads, 1, self.head_dim
+        more = []
+        if bias is not None:
+            row = ops.broadcast_to(bias.reshape(1, self.num_heads, 1, self.head_dim), shape=shape)
+            more.append(row.reshape(batch * self.num_heads, 1, self.head_dim)._cast(keys._dt))
+        if self.add_zero_attn:
+            more.append(ops.zeros_like(ops.slice_axis(keys, axis=1, begin=0, end=1)))
+        return ops.Concat(keys, *more, num_args=1 + len(more), dim=1) if more else keys
 
     def construct(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                   need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True
@@ -131,7 +149,12 @@ class MultiheadAttention(Cell):
             inputs = [x.transpose(1, 0, 2) for x in inputs]
         queries, keys, values = self._projected(inputs)
         length, batch = inputs[0].shape[:2]
-        count = inputs[1].shape[0]
+        keys, values = (self._with_more(x, bias, batch) for x, bias in ((keys, self.bias_k), (values, self.bias_v)))
+        count = keys.shape[1]
+        more = count - inputs[1].shape[0]
+        attn_mask, key_padding_mask = (mask if mask is None or not more else
+                                       pad(_mask_as_term(mask, queries._dt), (0, more))
+                                       for mask in (attn_mask, key_padding_mask))
         sizes = batch, length, count
         weights = None
         if need_weights:

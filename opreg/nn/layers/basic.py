@@ -115,7 +115,7 @@ class Flatten(Cell):
 
 
 class Unflatten(Cell):
-    """Splits one axis into several.
+    """Splits one axis into several, of which one may have the length -1, for what the others leave.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Unflatten(Cell):
     def __init__(self, axis: int, unflattened_size: tuple[int, ...]):
         super().__init__()
         self.axis = axis
-        self.unflattened_size = check_ints(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size))
+        self.unflattened_size = check_ints(self, "unflattened_size", tuple(unflattened_size), len(unflattened_size), -1)
 
     def construct(self, input_x: Tensor) -> Tensor:
         """``input_x`` with more axes."""

@@ -238,7 +238,8 @@ class Range(Cell):
 
     def construct(self) -> Tensor:
         """The values."""
-        return creation.arange(self.start, self.limit, self.delta)
+        whole = not any(isinstance(each, float) for each in (self.start, self.limit, self.delta))
+        return creation.arange(self.start, self.limit, self.delta, dtype="int32" if whole else None)
 
 
 # -------------------------------------------------------------------------------------- functions of numbers

@@ -10,8 +10,6 @@ from ...core.spec import show
 from ...errors import ShapeError
 from ..ops import losses as functions
 from ..ops.activation import log_softmax
-from ..ops.lift import floating
-from ..ops.losses import above
 from ..optim.settings import flag, number
 from .base import LossBase, mean, sum_over
 
@@ -183,13 +181,7 @@ class MultiMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._tensors(x=x, target=target)
-        x, count = floating(x), x.shape[1]
-        remainder = 1.0 - ops.one_hot(target, depth=count, dtype=x._dt)
-        behind = above(x - ops.pick(x, target, axis=1, keepdims=True, mode="index") + self.margin) * remainder
-        rows = sum_over(behind if self.p == 1 else ops.square(behind), 1) / count
-        if self.weight is not None:
-            rows = rows * ops.take(self.weight, target, axis=0, mode="index")
-        return self._reduce(rows)
+        return functions.multi_margin_loss(x, target, self.p, self.margin, self.weight, self.reduction)
 
 
 class CTCLoss(LossBase):

@@ -106,6 +106,8 @@ class SmoothL1Loss(LossBase):
 class HuberLoss(LossBase):
     """``0.5 * d ** 2`` up to ``delta``, ``delta * (d - 0.5 * delta)`` beyond, where ``d`` is the absolute difference.
 
+    Shapes broadcast.
+
     Parameters
     ----------
     reduction : {"mean", "sum", "none"}
@@ -125,5 +127,5 @@ class HuberLoss(LossBase):
         self.delta = number(self.cls_name, "delta", delta, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._tensors(logits=logits, labels=labels)
         return functions.huber_loss(logits, labels, self.reduction, self.delta)

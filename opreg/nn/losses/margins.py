@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from ...cells.cell import Cell
@@ -12,12 +13,13 @@ from ...errors import ShapeError, did_you_mean
 from ..layers.activation import get_activation
 from ..ops import losses as functions
 from ..ops.lift import to_common_dtype
+from ..ops.reduce import norm
 from ..optim.settings import flag, number
 from .base import LossBase, sum_over
 
 __all__ = [
-    "CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "SoftMarginLoss", "TripletMarginLoss", "DiceLoss",
-    "MultiClassDiceLoss",
+    "CosineEmbeddingLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultilabelMarginLoss", "SoftMarginLoss",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "DiceLoss", "MultiClassDiceLoss",
 ]
 
 
@@ -143,6 +145,61 @@ class TripletMarginLoss(LossBase):
         self._tensors(x=x, positive=positive, negative=negative)
         return functions.triplet_margin_loss(x, positive, negative, self.margin, self.p, self.eps, self.swap,
                                              self.reduction)
+
+
+class TripletMarginWithDistanceLoss(LossBase):
+    """``max(0, distance(x, positive) - distance(x, negative) + margin)``, with any distance.
+
+    Parameters
+    ----------
+    distance_function : callable, optional
+        A function of two tensors, by default the norm of the difference along axis 1.
+    swap : bool
+        Whether the distance from the positive to the negative is used where it is smaller.
+    reduction : {"mean", "sum", "none"}
+        Reduction of the elements.
+    margin : float
+        Margin by which the negative has to be farther.
+
+    Examples
+    --------
+    >>> x, near, far = Tensor([[0.0, 0.0]]), Tensor([[0.0, 1.0]]), Tensor([[3.0, 4.0]])
+    >>> float(TripletMarginWithDistanceLoss(margin=5.0)(x, near, far))
+    1.0
+    """
+
+    def __init__(self, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, swap: bool = False,
+                 reduction: str = "mean", margin: float = 1.0):
+        super().__init__(reduction)
+        self.distance_function = _distance if distance_function is None else distance_function
+        self.swap, self.margin = flag(self.cls_name, "swap", swap), number(self.cls_name, "margin", margin, -math.inf)
+
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        self._tensors(x=x, positive=positive, negative=negative)
+        x, positive, negative = to_common_dtype(x, positive, negative, real=True)
+        near, far = self.distance_function(x, positive), self.distance_function(x, negative)
+        if self.swap:
+            far = ops.broadcast_minimum(far, self.distance_function(positive, negative))
+        return self.get_loss(functions.above(near - far + self.margin))
+
+
+def _distance(x: Tensor, y: Tensor) -> Tensor:
+    """The norm of the difference along axis 1."""
+    return norm(x - y, 2, 1)
+
+
+class MultilabelMarginLoss(LossBase):
+    """The mean over classes of ``max(0, 1 - x[label] + x[other])``, summed over all labels and all other classes.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        Reduction of the rows.
+    """
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:
+        self._alike(x=x, target=target)
+        return functions.multilabel_margin_loss(x, target, self.reduction)
 
 
 class DiceLoss(LossBase):

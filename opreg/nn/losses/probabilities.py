@@ -7,10 +7,10 @@ import math
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ..ops import losses as functions
-from ..ops.lift import floating, to_common_dtype
+from ..ops.lift import floating
 from ..ops.losses import above
 from ..optim.settings import flag, number
-from .base import LossBase, mean
+from .base import LossBase
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "MultiLabelSoftMarginLoss", "KLDivLoss", "PoissonNLLLoss", "GaussianNLLLoss",
@@ -88,9 +88,7 @@ class MultiLabelSoftMarginLoss(LossBase):
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
         self._alike(x=x, target=target)
-        x, target = to_common_dtype(x, target, real=True)
-        elements = ops._softrelu(-x) + (1.0 - target) * x
-        return self._reduce(mean(elements if self.weight is None else elements * self.weight, -1))
+        return functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
 class KLDivLoss(LossBase):
@@ -169,7 +167,4 @@ class GaussianNLLLoss(LossBase):
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)
-        logits, labels, var = to_common_dtype(logits, labels, var, real=True)
-        var = above(var, self.eps)
-        elements = (ops.log(var) + ops.square(logits - labels) / var) * 0.5
-        return self._reduce(elements + 0.5 * math.log(2 * math.pi) if self.full else elements)
+        return functions.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)

@@ -20,7 +20,7 @@ from .nn import padded
 from .primitive import adder
 from .random import rand
 
-__all__ = ["deformable_conv2d"]
+__all__ = ["bounding_box_decode", "bounding_box_encode", "check_valid", "choice_with_mask", "deformable_conv2d"]
 
 _add = adder(globals(), __all__)
 
@@ -140,6 +140,33 @@ def _chosen(input_x: TensorLike, *, count: int, **_: object) -> tuple[Tensor, Te
 
 
 _add("RandomChoiceWithMask", _chosen, {"count": 256, "seed": 0, "seed2": 0})
+
+
+def bounding_box_encode(anchor_box: TensorLike, groundtruth_box: TensorLike,
+                        means: float | Sequence[float] = (0.0,) * 4, stds: float | Sequence[float] = (1.0,) * 4
+                        ) -> Tensor:
+    """Differences of boxes from anchors, (n, 4) both: of middles in lengths of the anchor, and the logarithms of
+    lengths, less ``means`` and divided by ``stds``."""
+    return _encoded(anchor_box, groundtruth_box, means=means, stds=stds)
+
+
+def bounding_box_decode(anchor_box: TensorLike, deltas: TensorLike, max_shape: Sequence[int],
+                        means: float | Sequence[float] = (0.0,) * 4, stds: float | Sequence[float] = (1.0,) * 4,
+                        wh_ratio_clip: float = 0.016) -> Tensor:
+    """Boxes from anchors and differences from them, as ``bounding_box_encode`` gives them, cut off at ``max_shape``,
+    height and width."""
+    return _decoded(anchor_box, deltas, max_shape=max_shape, means=means, stds=stds, wh_ratio_clip=wh_ratio_clip)
+
+
+def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
+    """Whether each box lies within an image, of which height, width and scale are given."""
+    return _valid(bboxes, img_metas)
+
+
+def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
+    """The places of ``count`` random elements for which a mask holds, and whether each of them is one: fewer may hold.
+    """
+    return _chosen(input_x, count=count)
 
 
 # ------------------------------------------------------------------------------------------- overflows

@@ -182,9 +182,13 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
                          f"{x.shape} and {y.shape}")
     if not is_number(p) or p < 0:
         raise ArgumentError(f"cdist: p must be a number of at least 0, got {p!r}")
-    difference = ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3)
+    return row_norms(ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3), p)
+
+
+def row_norms(difference: Tensor, p: float) -> Tensor:
+    """Norms of order ``p`` along the last axis; the derivative at rows of zeros is zero."""
     if p == 0:
-        return ops._np_sum((difference != 0)._cast(x._dt), axis=-1)
+        return ops._np_sum((difference != 0)._cast(difference._dt), axis=-1)
     size = ops.abs(difference)
     if math.isinf(p):
         return ops._np_max(size, axis=-1)

@@ -18,8 +18,9 @@ from .math import logical_and, where
 from .reduce import amax, cumsum, logsumexp
 
 __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
-           "ctc_greedy_decoder", "ctc_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-           "margin_ranking_loss", "mse_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
+           "ctc_greedy_decoder", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div",
+           "l1_loss", "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+           "multilabel_soft_margin_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
 
 
 #: Lower bound of values whose logarithm is computed.
@@ -327,3 +328,103 @@ def ctc_greedy_decoder(inputs: TensorLike, sequence_length: TensorLike, merge_re
     indices = stack((result[:, 0], gather_nd(places, result) - 1), 1)
     longest = amax(places[:, -1])
     return indices, gather_nd(best, result), stack((tensor(np.asarray(x.shape[1])), longest)), score
+
+
+def multi_margin_loss(input: TensorLike, target: TensorLike, p: int = 1, margin: float = 1,
+                      weight: TensorLike | None = None, reduction: str = "mean") -> Tensor:
+    """The mean over other classes of ``max(0, margin - x[label] + x[class]) ** p``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Scores of shape (n, classes).
+    target : Tensor
+        The n classes.
+    p : {1, 2}
+        The power.
+    margin : float
+        Margin by which the label's score has to exceed the others.
+    weight : Tensor, optional
+        A weight for each class as a label.
+    reduction : {"mean", "sum", "none"}
+        Reduction of the n values.
+    """
+    if p not in (1, 2):
+        raise ArgumentError(f"multi_margin_loss: p must be 1 or 2, got {p!r}")
+    x, labels = floating(input), tensor(target)
+    if x.ndim != 2 or labels.shape != x.shape[:1]:
+        raise ShapeError("multi_margin_loss: expected scores (n, classes) and n labels, got shapes "
+                         f"{show(x.shape)} and {show(labels.shape)}")
+    others = 1.0 - ops.one_hot(labels, depth=x.shape[1], dtype=x._dt)
+    behind = above(x - ops.pick(x, labels, axis=1, keepdims=True, mode="index") + margin) * others
+    rows = ops._np_sum(behind if p == 1 else ops.square(behind), axis=1) / x.shape[1]
+    if weight is not None:
+        rows = rows * ops.take(like(weight, x), labels, axis=0, mode="index")
+    return _in_its_dtype(rows, reduction, "multi_margin_loss")
+
+
+def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
+    """The mean over classes of ``max(0, 1 - x[label] + x[other])``, summed over all labels and all other classes.
+
+    Parameters
+    ----------
+    input : Tensor
+        Scores of shape (n, classes) or (classes,).
+    target : Tensor
+        Classes that are labels, of the same shape; a row of them ends before its first -1.
+    reduction : {"mean", "sum", "none"}
+        Reduction of the n values.
+    """
+    x, labels = floating(input), tensor(target)
+    if x.shape != labels.shape or x.ndim not in (1, 2):
+        raise ShapeError("multilabel_margin_loss: expected scores and labels of one shape (n, classes) or (classes,), "
+                         f"got {show(x.shape)} and {show(labels.shape)}")
+    classes = x.shape[-1]
+    used = ops._np_cumsum((labels < 0)._cast(np.dtype(np.int32)), axis=-1) == 0
+    named = ops.expand_dims(where(used, labels, classes), axis=-1) == tensor(np.arange(classes))
+    is_label = ops._np_any(named, axis=-2)
+    at_labels = ops._take_along_axis(x, where(used, labels, 0)._cast(np.dtype(np.int64)), axis=-1)
+    behind = above(1.0 - ops.expand_dims(at_labels, axis=-1) + ops.expand_dims(x, axis=-2))
+    counted = logical_and(ops.expand_dims(used, axis=-1), ops.expand_dims(is_label == 0, axis=-2))
+    rows = ops._np_sum(where(counted, behind, 0.0), axis=(-2, -1)) / classes
+    return _in_its_dtype(rows, reduction, "multilabel_margin_loss")
+
+
+def multilabel_soft_margin_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
+                                reduction: str = "mean") -> Tensor:
+    """The cross-entropy of labels and the sigmoid of scores, averaged over classes, the last axis.
+
+    Parameters
+    ----------
+    input, target : Tensor
+        Scores and labels from 0 to 1, of one shape.
+    weight : Tensor, optional
+        A weight for each class.
+    reduction : {"mean", "sum", "none"}
+        Reduction of the means.
+    """
+    x, labels = to_common_dtype(input, target, real=True)
+    elements = ops._softrelu(-x) + (1.0 - labels) * x
+    rows = ops._npi_mean(elements if weight is None else elements * like(weight, x), axis=-1)
+    return reduced(rows, reduction, "multilabel_soft_margin_loss")
+
+
+def gaussian_nll_loss(x: TensorLike, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    """The negative logarithm of a normal density: ``0.5 * (log(var) + (x - target) ** 2 / var)``.
+
+    Parameters
+    ----------
+    x, target, var : Tensor
+        Means, samples and variances, whose shapes broadcast.
+    full : bool
+        Whether the constant is added.
+    eps : float
+        Smallest variance that is used.
+    reduction : {"mean", "sum", "none"}
+        Reduction of the elements.
+    """
+    mean, sample, spread = to_common_dtype(x, target, var, real=True)
+    spread = above(spread, eps)
+    elements = (ops.log(spread) + ops.square(mean - sample) / spread) * 0.5
+    return reduced(elements + 0.5 * math.log(2 * math.pi) if full else elements, reduction, "gaussian_nll_loss")

@@ -21,7 +21,21 @@ from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
-from . import activation, array, creation, in_place, indexing, linalg, math, nn, random, reduce
+from . import (
+    activation,
+    array,
+    creation,
+    factors,
+    in_place,
+    indexing,
+    linalg,
+    math,
+    nn,
+    random,
+    reduce,
+    shorthands,
+    slices,
+)
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
@@ -235,11 +249,6 @@ def broadcast_to(self: Tensor, *shape: int | Sequence[int]) -> Tensor:
     return array.broadcast_to(self, _many(shape))
 
 
-def expand_as(self: Tensor, other: Tensor) -> Tensor:
-    """Broadcast to the shape of another tensor."""
-    return array.broadcast_to(self, other.shape)
-
-
 @accepts_lists("dims", "reps")
 def tile(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
     """Repeat the tensor a number of times along each axis."""
@@ -351,11 +360,6 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return self.astype(target._dt if isinstance(target, TensorBase) else target)
 
 
-def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The values in the dtype of another tensor."""
-    return self._cast(other._dt)
-
-
 def _as(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
     def method(self: Tensor) -> Tensor:
         return self._cast(np.dtype(dtype))
@@ -378,11 +382,6 @@ def new_ones(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tens
 def new_full(self: Tensor, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
     """A tensor of a shape filled with a value, in this dtype or another."""
     return creation.fill(self._dt if dtype is None else dtype, size, fill_value)
-
-
-def view_as(self: Tensor, other: Tensor) -> Tensor:
-    """The same values in the shape of another tensor."""
-    return self.reshape(other.shape)
 
 
 def contiguous(self: Tensor) -> Tensor:
@@ -443,6 +442,13 @@ def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
     return steps if dim is None else steps[dim]
 
 
+def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
+    """This tensor; compiled functions compare the values that their Python code reads, whether they are set or not."""
+    if not isinstance(const_arg, bool):
+        raise TypeError(f"set_const_arg: const_arg must be a bool, got {type(const_arg).__name__}")
+    return self
+
+
 def is_signed(self: Tensor) -> bool:
     """Whether its dtype represents negative values."""
     return self._dt.kind not in "ub"
@@ -498,10 +504,14 @@ _AS_THEY_ARE = {
         repeat_interleave reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
     indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill index_select
         masked_select nonzero searchsorted slice topk tril triu unique diagflat diagonal_scatter msort
-        reverse_sequence select_scatter unique_consecutive""",
+        reverse_sequence select_scatter top_k unique_consecutive""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
     nn: "fold unfold",
+    factors: "lstsq qr svd",
+    slices: """fill_diagonal index_put masked_scatter slice_scatter unsorted_segment_max unsorted_segment_min
+        unsorted_segment_prod""",
+    shorthands: "col2im expand_as nanmedian type_as view_as",
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 
@@ -511,16 +521,16 @@ METHODS: dict[str, Callable] = {
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},
     **{function.__name__: function for function in (
         sum, mean, prod, argmax, argmin, cumsum, cumprod, logsumexp, count_nonzero, transpose, permute, flatten,
-        squeeze, broadcast_to, expand_as, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
-        itemset, fill, to, type_as, new_zeros, new_ones, new_full, view_as, contiguous, clone, numpy, is_floating_point,
+        squeeze, broadcast_to, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
+        itemset, fill, to, new_zeros, new_ones, new_full, contiguous, clone, numpy, is_floating_point,
         argmax_with_value, argmin_with_value, register_hook, allclose, is_contiguous, is_signed, new_empty, resize,
-        scatter_add, stride, sum_to_size, diagonal, trace)},
+        scatter_add, set_const_arg, stride, sum_to_size, diagonal, trace)},
     **{f"scatter_{name}": getattr(indexing, f"tensor_scatter_{name}") for name in ("div", "max", "min", "mul", "sub")},
-    "hooks": registered_hooks, "inv": math.reciprocal, "type": cast_to,
+    "hooks": registered_hooks, "soft_shrink": activation.softshrink, "inv": math.reciprocal, "type": cast_to,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
-    "expand": broadcast_to, "reshape_as": view_as, "select": where, "rint": math.round, "absolute": math.abs,
+    "expand": broadcast_to, "reshape_as": shorthands.view_as, "select": where, "rint": math.round, "absolute": math.abs,
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
     **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
     **{name: _as(name, dtype) for name, dtype in {

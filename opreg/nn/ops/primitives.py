@@ -270,7 +270,8 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
     return array.pad(x, [count for pair in reversed(paddings) for count in pair])
 
 
-def _mirror_pad(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
+def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
+    """Numbers around a tensor that a mirror shows, a pair of counts for each axis."""
     if mode != "REFLECT":
         raise ValueError(f"MirrorPad: mode must be REFLECT, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
@@ -348,7 +349,7 @@ _add("Gather", indexing.gather, {"batch_dims": 0})
 _add("GatherV2", indexing.gather)
 _add("SparseGatherV2", indexing.gather)
 _add("Pad", _pad, {"paddings": ...})
-_add("MirrorPad", _mirror_pad, {"mode": "REFLECT"})
+_add("MirrorPad", mirrored, {"mode": "REFLECT"})
 _add("StridedSlice", strided_slice, {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
                                       "shrink_axis_mask": 0})
 _add("Sort", indexing.sort, {"axis": -1, "descending": False})
@@ -365,35 +366,6 @@ _add("Elu", activation.elu, {"alpha": 1.0})
 _add("HShrink", activation.hardshrink, {"lambd": 0.5})
 _add("SoftShrink", activation.softshrink, {"lambd": 0.5})
 _add("NanToNum", math.nan_to_num, {"nan": None, "posinf": None, "neginf": None})
-
-
-def _index_first(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def change(input_x: Tensor, indices: TensorLike, updates: TensorLike, *, use_locking: bool) -> Tensor:
-        return array.assign(input_x, function(input_x, ops.expand_dims(tensor(indices), axis=-1), updates))
-
-    return change
-
-
-def _index_all(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def change(input_x: Tensor, indices: TensorLike, updates: TensorLike, *, use_locking: bool) -> Tensor:
-        return array.assign(input_x, function(input_x, indices, updates))
-
-    return change
-
-
-for _name in ("Update", "Add", "Sub", "Mul", "Div", "Max", "Min"):
-    _function = getattr(indexing, f"tensor_scatter_{_name.lower()}")
-    _locking = {"use_locking": _name == "Update"}
-    _add(f"Scatter{_name}", _index_first(_function), _locking, _flags)
-    _add(f"ScatterNd{_name}", _index_all(_function), _locking, _flags)
-
-
-def _inplace(function: Callable[[Tensor, TensorLike, TensorLike], Tensor]) -> Callable[..., Tensor]:
-    def change(x: TensorLike, v: TensorLike, *, indices: int | Sequence[int]) -> Tensor:
-        places = [indices] if isinstance(indices, int) else list(indices)
-        return function(tensor(x), np.array(places, np.int64).reshape((-1, 1)), v)
-
-    return change
 
 
 def _searchsorted(sequence: TensorLike, values: TensorLike, *, dtype: TensorDType, right: bool) -> Tensor:
@@ -417,15 +389,6 @@ def _unique_consecutive(x: TensorLike, *, return_inverse: bool, return_counts: b
     return indexing.unique_consecutive(x, return_inverse, return_counts, dim)
 
 
-def _index_add(x: Tensor, indices: TensorLike, y: TensorLike, *, axis: int, use_lock: bool, check_index_bound: bool
-               ) -> Tensor:
-    return array.assign(x, indexing.index_add(x, indices, y, axis))
-
-
-_add("IndexAdd", _index_add, {"axis": ..., "use_lock": True, "check_index_bound": True})
-_add("InplaceAdd", _inplace(indexing.tensor_scatter_add), {"indices": ...})
-_add("InplaceSub", _inplace(indexing.tensor_scatter_sub), {"indices": ...})
-_add("InplaceUpdate", _inplace(indexing.tensor_scatter_update), {"indices": ...})
 _add("Bucketize", indexing.bucketize, {"boundaries": ...})
 _add("ChannelShuffle", array.channel_shuffle, {"groups": ...})
 _add("Cholesky", linalg.cholesky, {"upper": False}, _flags)
