@@ -236,7 +236,7 @@ class _Text:
 
     def report(self, condition: str, label: str, indent: str = "") -> None:
         """Add a line that returns a label under a condition."""
-        self.lines.append(f"{indent}if {condition}: return {label!r}")
+        self.lines.append(f"{indent}if {condition}: return {self.name(label)}")
 
     def differs(self, expression: str, held: HeldValue) -> str:
         """The condition that an expression has changed its value."""
