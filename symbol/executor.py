@@ -11,7 +11,8 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.gradient import CUT
-from opreg.core.invalidation import watch
+from opreg.core.graph import Node
+from opreg.core.invalidation import watch, watch_memory
 from opreg.core.op import Op
 from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
@@ -74,7 +75,11 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
+        self._nodes: dict[int, list[Node]] = {}  # by the identity of the bound array
+        for array, node in zip([*args, *aux], bound.arrays):
+            self._nodes.setdefault(id(array), []).append(node)
         watch(self)
+        watch_memory(self)
 
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
@@ -347,7 +352,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             segment = update.ready()
             self._ready, self._mode = None, True
             self._noted[True] = plan.noting(
-                functools.partial(run_segment, self._as_one(plan, segment), self._ctx, True))
+                functools.partial(run_segment, self._single_segment(plan, segment), self._ctx, True))
             if CUT.lost:
                 _warn_of_cut(self.grad_arrays)
             if segment is None:
@@ -361,7 +366,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
-    def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
+    def _single_segment(self, plan: Plan, update: Segment | None) -> Segment:
         """Forward, backward and update as one segment."""
         if self._whole is None or self._whole[0] is not plan or self._whole[1] is not update:
             updates = [] if update is None else update.steps
@@ -391,7 +396,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 array._ctx.run(array._data.__setitem__, Ellipsis, data)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
-        """Let gradients behind a forward of a mode be those of training, or of inference, from now on."""
+        """Set whether gradients after a forward pass in ``mode`` are those of training or of inference."""
         self._gradients[mode] = is_train
         self._forget(mode)
 
@@ -448,6 +453,17 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""
         for mode in (False, True):
             self._forget(mode)
+
+    def on_new_memory(self, array: NDArray) -> None:
+        """Drop all plans if they hold the former memory of an array."""
+        nodes, bound = self._nodes.get(id(array), ()), self._bound
+        for node in nodes:
+            before, bound.arrays[node] = bound.arrays[node], array._data
+            for at, output in enumerate(self.outputs):
+                if output._data is before:  # the output is this variable
+                    bound.outputs[at] = output._data = array._data
+        if nodes:
+            self.on_register(None)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:
