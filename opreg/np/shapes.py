@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import numbers
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -90,14 +90,14 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> list[Any]:
 
 
 @register
-def meshgrid(*xi: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> list[Any]:
+def meshgrid(*xi: Any, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False, copy: bool = True) -> list[Any]:
     """The coordinates of a grid, one array for each vector; ``sparse`` leaves axes of length one.
 
     Raises ArgumentError if ``indexing`` is neither "xy" (the first vector varies along the second axis) nor "ij".
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f"np.meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")
-    shapes = [grid.shape for grid in np.meshgrid(*[[0, 0]] * len(xi), indexing=indexing, sparse=True)]
+    shapes = [grid.shape for grid in np.meshgrid(*[np.zeros(2)] * len(xi), indexing=indexing, sparse=True)]
     vectors = [reshape(each, [-1 if length == 2 else 1 for length in shape]) for each, shape in zip(xi, shapes)]
     return vectors if sparse else broadcast_arrays(*vectors)
 
