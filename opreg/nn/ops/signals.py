@@ -19,7 +19,7 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 _add = adder(globals(), __all__)
 
 
-def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType, default: type[np.floating],
+def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType, default: type[np.generic],
             weights: Callable[[int], np.ndarray]) -> Tensor:
     """The weights of a symmetric window; a periodic one leaves out the last of a window longer by one."""
     count = int(length.asnumpy() if isinstance(length, TensorBase) else length)
