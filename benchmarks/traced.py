@@ -19,7 +19,7 @@ import opreg as mx
 
 __all__ = ["ORDERS", "Row", "main", "measure"]
 
-#: The number of turns of each way, and of runs in a turn.
+#: The number of rounds in which each way is measured, and of runs in a round.
 ROUNDS, RUNS = 30, 200
 
 
@@ -98,7 +98,7 @@ def measure(order: str, rounds: int = ROUNDS, runs: int = RUNS) -> list[Row]:
     order : str
         A key of ``ORDERS``.
     rounds, runs : int
-        The number of turns of each way, and of runs in a turn.
+        The number of rounds in which each way is measured, and of runs in a round.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def main() -> None:
         print(f"{number:4}   {length.asnumpy().mean():.4f}")
         weight -= 0.5 * weight.grad
 
-    # The same as a symbol: a graph of a gradient is a graph.
+    # The same with symbols: the gradient of a graph is a graph.
     x = mx.sym.Variable("x")
     bend = swish(x, beta=1.5).gradient(["x"]).gradient(["x"])
     again = bend.eval(x=mx.nd.array(at, dtype="float64"))[0].asnumpy()

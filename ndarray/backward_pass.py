@@ -29,7 +29,6 @@ from opreg.errors import (
 from opreg.typing import Array
 
 from . import finite
-from .custom_calls import CustomRun
 from .eager import CachedUse, runner_of
 from .finite import Checked, deliberate
 from .overwritten import present
@@ -236,10 +235,11 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
     elif op.rules.raw_grad is not None:
         return op.rules.raw_grad(attrs, out_grads, needs, ctx)
     wrap = WRAP.function
-    if isinstance(node.prepared, CustomRun):
-        grads = node.prepared.back(attrs, out_grads, ins, outs, needs, wrap)
-        if grads is not None:
-            return grads
+    back = getattr(node.prepared, "back", None)
+    if back is not None:
+        raws: Sequence[Array | None] | None = back(attrs, out_grads, ins, outs, needs, wrap)
+        if raws is not None:
+            return raws
     g = [None if data is None else wrap(data, ctx) for data in out_grads]
     values = op.differentiate(g[0] if node.count == 1 else tuple(g), [wrap(data, ctx) for data in ins],
                               [wrap(data, ctx) for data in outs[:node.count]], attrs, needs, is_train)

@@ -123,7 +123,8 @@ def compute(op: Op, attrs: Any, values: Sequence[Any], ctx: Context, out: Array 
     for i in op.traits.mutates:
         if i >= len(arrays):
             break
-        if isinstance(values[i], NDArray) and must_record_write(values[i], 1):  # of other values, a copy was changed
+        # Values that are no NDArray were copied before the change.
+        if isinstance(values[i], NDArray) and must_record_write(values[i], 1):
             wrote(arrays[i])
     outs = []
     for data in results:

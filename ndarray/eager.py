@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from .device_calls import device_call
 if TYPE_CHECKING:
     from .traced_rules import Recipe
 
-__all__ = ["BODY", "CachedUse", "Runner", "Prepared", "inferred", "run", "runner_of"]
+__all__ = ["BODY", "CachedUse", "Runner", "Prepared", "PreparedOperator", "inferred", "run", "runner_of"]
 
 #: Runs a traced operator by its cached body; returns the body and the results, or None if the body cannot be cached.
 BODY = Slot("bodies")
@@ -121,7 +121,8 @@ class Runner(CachedUse):
         else:
             prepared = ready.specialised()
             self._function = prepared or ready.function()
-            self.takes_out = self.takes_out and (prepared is None or getattr(prepared, "takes_out", False))
+            self.takes_out = self.takes_out and (
+                prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
         if op.traits.random:
             self._function = _drawing(ctx, self._function)
         self.single = None  # until the first run
@@ -301,8 +302,20 @@ class FunctionRunner:
         return data
 
 
-#: The runner of an operator, as the tape holds it.
-Prepared: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
+class RawGradients(Protocol):
+    """A prepared call that computes raw gradients itself: of a user's operator object, or of a compiled function."""
+
+    is_train: bool
+
+    def back(self, attrs: Any, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+             needs: tuple[bool, ...], wrap: Any) -> Sequence[Array | None] | None:
+        """Gradients of the inputs; None if the gradient rule of the operator has to compute them."""
+
+
+#: The prepared call of an operator.
+PreparedOperator: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomRun
+#: A prepared call, as the tape holds it.
+Prepared: TypeAlias = PreparedOperator | RawGradients
 
 
 def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
@@ -324,7 +337,7 @@ def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runn
 
 
 def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | None = None,
-        wrap: Any = None) -> tuple[Prepared, list[Array]]:
+        wrap: Any = None) -> tuple[PreparedOperator, list[Array]]:
     """Apply an operator with complete attributes to raw arrays of one context.
 
     Returns

@@ -122,7 +122,7 @@ class _Tensor:
         """Read the fields of a protobuf message."""
         shape: list[int] = []
         for place, value in reader.fields():
-            if place == 1:  # one dimension a field, or all of them packed
+            if place == 1:  # each dimension has its own field, or one field has all of them
                 if isinstance(value, int):
                     shape.append(value)
                 else:

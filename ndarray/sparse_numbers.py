@@ -105,7 +105,7 @@ class Rows:
 
     @classmethod
     def summed(cls, numbers: Array, indices: Array, shape: Shape) -> Rows:
-        """Make it from rows in any order. Rows of the same index are summed in their order."""
+        """The sparse rows made from rows in any order; rows of the same index are summed in their order."""
         if not isinstance(numbers, np.ndarray):
             kept, places = module_of(numbers).unique(indices, return_inverse=True)
             return cls(_sums(numbers, places, kept.size), kept.astype(INDEX), shape)
@@ -145,7 +145,7 @@ class Rows:
         return dense
 
     def like(self, numbers: Array) -> Rows:
-        """The same rows with other elements."""
+        """Sparse rows with the same indices and other elements."""
         return Rows(numbers, self.indices, self.shape)
 
     def retained(self, indices: Array) -> Rows:
@@ -225,7 +225,7 @@ class Csr:
 
     @classmethod
     def placed(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
-        """Make it from elements in any order. Elements of the same row and column are summed."""
+        """The matrix made from elements in any order; elements of the same row and column are summed."""
         return cls._by_keys(Rows.summed(numbers, rows.astype(INDEX) * shape[1] + columns, shape), shape)
 
     @classmethod
@@ -283,7 +283,7 @@ class Csr:
         return Csr(self.numbers, self.indices, starts, (indices.size, self.shape[1])), indices
 
     def like(self, numbers: Array) -> Csr:
-        """The same places with other elements."""
+        """A matrix with other elements at the same positions."""
         return Csr(numbers, self.indices, self.indptr, self.shape)
 
     def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:

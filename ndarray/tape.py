@@ -98,9 +98,7 @@ class TapeNode:
         """Whether this node is differentiated as in training; for None, the mode in which it was recorded decides."""
         if is_train is not None:
             return is_train
-        if self.prepared is not None:
-            return self.prepared.is_train
-        return getattr(self.attrs, "training", True)  # a run of a plan knows the mode of its caller
+        return True if self.prepared is None else self.prepared.is_train
 
     def describe(self) -> str:
         """The node as text for an error."""

@@ -160,7 +160,7 @@ def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
     """The logarithm of a sum of exponentials."""
     pair: list[Any] = [x if type(x) in (int, float) else _traced(body, x) for x in (x1, x2)]
     first, second = pair
-    apart = np.where(first == second, 0, first - second)  # of equal infinities, too
+    apart = np.where(first == second, 0, first - second)  # 0 also for two equal infinities, whose difference is NaN
     return np.maximum(first, second) + np.log1p(np.exp(-np.abs(apart)))
 
 

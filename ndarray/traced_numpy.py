@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -351,10 +351,10 @@ def _adds_up(name: str, operator: str, widens: bool) -> None:
              ) -> TracedArray:
         entry = body.entry(_host(a))
         entry_dtype = _dtype(body, entry)
-        if dtype is None and entry_dtype.kind in "iub" and widens:
-            dtype = np.add.reduce(np.zeros(1, entry_dtype)).dtype if entry_dtype.kind != "b" else np.dtype(np.int_)
-        if entry_dtype.kind == "b" or (dtype is not None and entry_dtype != dtype):
-            entry = body.cast(entry, dtype or np.float64)
+        if dtype is None and entry_dtype.kind in "iub":
+            dtype = np.add.reduce(np.zeros(1, entry_dtype)).dtype if widens else np.dtype(np.float64)
+        if dtype is not None and entry_dtype != dtype:
+            entry = body.cast(entry, dtype)
         return body.value(body.single(operator, entry, axis=_axis(axis), keepdims=bool(keepdims)))
 
     FUNCTIONS[name] = rule
@@ -507,6 +507,24 @@ def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> Traced
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     source = _array(body, array)
     return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
+
+
+@_rule
+def broadcast_arrays(body: BodyTracer, *args: ArrayLike, subok: bool = False) -> tuple[TracedArray, ...]:
+    """The arrays, broadcast to one shape."""
+    arrays = [_array(body, arg) for arg in args]
+    shape = broadcast(*[array.shape for array in arrays])
+    return tuple([broadcast_to(body, array, shape) for array in arrays])
+
+
+@_rule
+def meshgrid(body: BodyTracer, *xi: ArrayLike, copy: bool = True, sparse: bool = False,
+             indexing: Literal["xy", "ij"] = "xy") -> tuple[TracedArray, ...]:
+    """The coordinates of a grid."""
+    shapes = [grid.shape for grid in np.meshgrid(*[np.zeros(2)] * len(xi), indexing=indexing, sparse=True)]
+    vectors: list[Any] = [np.reshape(_array(body, each), [-1 if length == 2 else 1 for length in shape])
+                          for each, shape in zip(xi, shapes)]
+    return tuple(vectors) if sparse else broadcast_arrays(body, *vectors)
 
 
 def _common_dtype(body: BodyTracer, arrays: Sequence[ArrayLike]) -> list[Entry]:

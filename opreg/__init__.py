@@ -149,7 +149,7 @@ _ABSENT = {
     **dict.fromkeys(("symbol_doc", "ndarray_doc"), "help(mx.nd.relu) shows what an operator does"),
 }
 
-#: The same of MindSpore, modules and names in them.
+#: The same for MindSpore: missing modules, and missing names of modules.
 _ABSENT_OF_MINDSPORE = {
     "dataset.TFRecordDataset": "mindrecord.FileWriter and dataset.MindDataset write and read records",
     **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),

@@ -102,7 +102,7 @@ _DEEPER = {
                           "ParallelMode": "opreg.nn.parallel:ParallelMode"},
     "opreg.nn.model.summaries": {"summary_record": "opreg.nn.model.summaries"},
     "opreg.train.io": {"io": "opreg.train.io"},
-    "opreg.train.metric": {"ndarray": "opreg.ndarray"},  # which GluonTS imports from there
+    "opreg.train.metric": {"ndarray": "opreg.ndarray"},  # GluonTS imports it from there
     "opreg.train.module": {"module": "opreg.train.symbol_module", "base_module": "opreg.train.base_module",
                            "bucketing_module": "opreg.train.bucketing_module",
                            "executor_group": "opreg.train.executor_group",

@@ -158,13 +158,17 @@ class _Machinery:
         return f"<{self.__name__} of MXNet, which is not here>"
 
 
+class _MissingFunctionError(errors.OpError, AttributeError):
+    """A function of MXNet's C library was read; libraries that do without it catch the AttributeError."""
+
+
 class _Library(_Machinery):
     """Stands for MXNet's C library: reading a function of it raises an error that tells the replacement."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise errors.OpError(f"base._LIB.{name}: {self._instead}")
+        raise _MissingFunctionError(f"base._LIB.{name}: {self._instead}")
 
 
 _LIB = _Library("_LIB", _MACHINERY["check_call"])

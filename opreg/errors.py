@@ -409,26 +409,31 @@ def _near(word: str, options: tuple[str, ...]) -> list[str]:
         "_" in option and "".join([part[:1] for part in option.lower().split("_")]) == short)][:3]
 
 
-def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12) -> str:
+def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12, unlisted: Iterable[str] = ()) -> str:
     """A sentence that offers the nearest valid words, or lists them when there are few.
+
+    Words of ``unlisted`` are offered, too, but not listed.
 
     Examples
     --------
     >>> did_you_mean("wieght", ["data", "weight", "bias"])
     "Did you mean 'weight'? Valid: data, weight, bias."
+    >>> did_you_mean("set_trian", ["weight"], unlisted=["set_train", "construct"])
+    "Did you mean 'set_train'? Valid: weight."
     >>> did_you_mean("x", [])
     'There is nothing to choose from.'
     """
     words = list(dict.fromkeys(str(option) for option in options))
-    if not words:
+    offered = list(dict.fromkeys([*words, *unlisted]))
+    if not offered:
         return "There is nothing to choose from."
-    close = nearest(word, words)
+    close = nearest(word, offered)
     parts = []
     if close:
         parts.append("Did you mean " + " or ".join(repr(option) for option in close) + "?")
-    if len(words) <= limit:
+    if 0 < len(words) <= limit:
         parts.append("Valid: " + ", ".join(words) + ".")
-    return " ".join(parts) or f"None of {len(words)} valid names is near it."
+    return " ".join(parts) or f"None of {len(offered)} valid names is near it."
 
 
 def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, may_miss: bool = False,

@@ -79,7 +79,7 @@ class _Profiler:
             choices["nvtx"] = True
         if choices == self._watched:
             return
-        if self._watched:  # recording that others have started goes on
+        if self._watched:  # stops only the recording that the profiler has started
             self._watched = {}
             trace_events.stop()
         if choices:

@@ -16,7 +16,7 @@ from .ndarray.context import num_gpus
 
 __all__ = ["Feature", "Features", "feature_list"]
 
-#: Features of MXNet's build by name. Features that are no part of this have no line below and are off.
+#: Names of the features of an MXNet build. A feature is on only if a line below checks for it.
 _NAMES = ("CUDA", "CUDNN", "NCCL", "CUDA_RTC", "TENSORRT", "CPU_SSE", "CPU_SSE2", "CPU_SSE3", "CPU_SSE4_1",
           "CPU_SSE4_2", "CPU_SSE4A", "CPU_AVX", "CPU_AVX2", "OPENMP", "SSE", "F16C", "JEMALLOC", "BLAS_OPEN",
           "BLAS_ATLAS", "BLAS_MKL", "BLAS_APPLE", "LAPACK", "MKLDNN", "OPENCV", "CAFFE", "PROFILER", "DIST_KVSTORE",

@@ -105,7 +105,7 @@ def reset_np() -> None:
 def _using(scope: Callable[[], Any], function: F) -> F:
     """The function, or the methods of the class, called in a scope."""
     if not isinstance(function, type):
-        return scope()(function)  # it is called as the function is
+        return scope()(function)  # the decorated function has the same parameters
     for name in dir(function):
         method = inspect.getattr_static(function, name)
         is_own = name in vars(function) and not name.startswith("__")

@@ -302,7 +302,8 @@ def _note_shapes(shapes: Mapping[str, Sequence[int]]) -> Iterator[None]:
     try:
         yield
     except OpError as error:
-        note(error, "simple_bind with " + ", ".join(f"{name}={shape}" for name, shape in shapes.items()))
+        given = ", ".join([f"{name}={shape}" for name, shape in shapes.items()])
+        note(error, f"simple_bind with {given or 'no shapes'}")
         raise
 
 

@@ -96,7 +96,7 @@ class _Results:
                 self.uses[entry] += 1
                 self.readers.setdefault(entry[0], {})[node] = None
         self.positions = {node: i for i, node in enumerate(program.nodes)}
-        self.variables: dict[int, list[Node]] = {}  # by the identity of their array
+        self.variables: dict[int, list[Node]] = {}  # variables by the identity of their array
         for variable, array in program.arrays.items():
             self.variables.setdefault(id(array), []).append(variable)
         self.returned = {node for node, _ in heads}

@@ -507,7 +507,7 @@ class Plan:
                           and ins[i] is self.arrays.get((source, 0))]
         self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
-        passed = any(self._movers[id(state)] is not node for state in states)  # a later node moves them further
+        passed = any(self._movers[id(state)] is not node for state in states)  # a later node changes these states, too
         values = [ctx.xp.empty_like(state) for state in states] if passed else states
         try:
             run, store = ready.steps(values)

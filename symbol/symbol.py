@@ -608,7 +608,8 @@ def _tag(value: Any) -> str:
 
 
 def _tags(op: Op, written: Mapping[str, Any] | None, keywords: dict[str, Any]) -> dict[str, str]:
-    """The attributes of a node that its operator does not declare. Tags among the keywords are removed from there."""
+    """The attributes of a node that its operator does not declare. Tags are removed from
+    ``keywords``."""
     loose = {key: keywords.pop(key) for key in list(keywords)
              if (key.startswith("__") and key.endswith("__")) or (key in HIDDEN and key not in op.signature.schema)}
     declared = {key: value for key, value in (written or {}).items() if not (key in HIDDEN or key.startswith("__"))}

@@ -150,7 +150,7 @@ def test_floors_list_existing_folders() -> None:
 
 
 @of_each(MODULES)
-def test_imports_inside_of_functions(name: str) -> None:
+def test_only_optional_libraries_are_imported_inside_of_functions(name: str) -> None:
     """Only optional libraries are imported inside of functions, apart from listed imports with a reason."""
     for other, line, early in _imports(name):
         assert early or name in LATE or other.partition(".")[0] in OPTIONAL, \

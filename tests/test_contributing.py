@@ -61,7 +61,7 @@ def entered(device: str) -> Iterator[mx.Context]:
 
 @pytest.mark.parametrize("device, kernel", [("numpy", "ufuncs"), ("numba", "numba"), ("gpu", "cuda")])
 @pytest.mark.parametrize("word", ["share", "rms"])
-def test_rows_and_reductions_on_three_back_ends(word: str, device: str, kernel: str) -> None:
+def test_rows_and_reductions_have_kernels_and_gradients_on_three_back_ends(word: str, device: str, kernel: str) -> None:
     """Values and gradients follow from the function of terms alone."""
     run(f"{word}_loop" if word == "share" else f'"{word}"')
     x = np.random.default_rng(0).uniform(0.5, 2.0, (3, 5)).astype(np.float32) * np.float32([1, -1, 1, 1, -1])

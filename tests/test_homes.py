@@ -86,13 +86,16 @@ def test_reference_kernels_say_why_there_is_no_body() -> None:
                 reason = "# no body: "
                 if not node.args and reason not in lines[node.lineno - 1] and reason not in lines[node.lineno - 2]:
                     silent.append(f"{path.name}:{node.lineno}")
+        silent += [f"{path.name}:{number}" for number, line in enumerate(lines, 1)
+                   if line.strip().startswith("@") and ".in_parts" in line and "# no body: " not in line]
     assert not silent, "say which fact asks for a kernel, or write a body"
 
 
 #: Upper limits of hand-written functions and of attributes of the records; they may only be lowered.
 MOST = {"functions that are a rule: infer": 116, "functions that are a rule: grad": 96,
-        "functions that are a rule: kernel": 158, "functions that are a rule: fill": 41,
+        "functions that are a rule: kernel": 150, "functions that are a rule: fill": 41,
         "functions that are a rule: types": 39, "functions that are a rule: vmap": 27,
+        "functions that are a rule: prepare": 22,
         "attributes of Op": 25, "attributes of Executor": 40}
 
 

@@ -40,6 +40,7 @@ def test_names_of_the_c_interface_can_be_imported_and_name_replacements():
                        (lambda: c_array(int, []), "base.c_array"), (NDArrayHandle, "have no handle")):
         with pytest.raises(mx.MXNetError, match=words):
             use()
+    assert not hasattr(_LIB, "MXNDArraySave")
     with pytest.raises(AttributeError, match="Did you mean 'check_call'"):
         mx.base.chek_call  # noqa: B018
 

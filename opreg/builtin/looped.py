@@ -49,7 +49,8 @@ def looped(op: Op) -> Callable[[F], F]:
         def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any]:
             return specialised_loop(loop_of(attrs, arrays), arrays, _stated_dtype(attrs))
 
-        attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]))
+        attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]),
+                     lambda call: loop_of(call.attrs, call.ins))
         return function
 
     return declare
@@ -64,10 +65,12 @@ def results_of(loop: Loop, xp: ArrayModule, arrays: Sequence[Array], out: Any, a
     return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
 
 
-def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
+def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callable[[Call], Loop] | None = None) -> None:
     """Attach the kernels of ufuncs and of back ends to an operator whose calls are loops, or some of them.
 
-    ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel.
+    ``loop_of(call)`` returns the loop, or the reason why the call is left to the reference kernel. ``unfolded(call)``
+    returns the loop over the arrays in their own shapes, for reductions: ufuncs reduce arrays that are not contiguous,
+    whose axes cannot be joined without a copy.
 
     Examples
     --------
@@ -83,18 +86,21 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str]) -> None:
     ['reference', 'ufuncs']
     """
 
+    of_ufuncs = unfolded or loop_of
+
     def accepts(call: Call) -> str | None:
-        loop = loop_of(call)
+        loop = of_ufuncs(call)
         if isinstance(loop, str):
             return loop
-        read = call.ins[:len(loop.rows.inputs)] if RowLayout.ELEMENT in loop.rows.results else ()
+        folded = unfolded is None or any(along is not RowLayout.ROW for along in loop.rows.results)
+        read = call.ins[:len(loop.rows.inputs)] if folded else ()
         if all(array is None or array.flags.c_contiguous for array in (*read, *call.outs)):
             return None
         return "an array is not contiguous"
 
     @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-        loop = loop_of(call)
+        loop = of_ufuncs(call)
         assert isinstance(loop, Loop)
         return bound_loop(loop, call.xp, call.ins, call.outs)
 

@@ -169,7 +169,7 @@ class AttributeReads(abc.ABC):
         self._changed: dict[tuple[int, str], Any] = {}  # first values of places that were only written to so far
         self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
         self._hooked: list[type] = []
-        self._caches: list[Any] = []  # functions that remember what they answered
+        self._caches: list[Any] = []  # functions that cache their results
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
@@ -380,11 +380,12 @@ class AttributeReads(abc.ABC):
             value = getattr(owner, name)
         except (AttributeError, ValueError):  # nothing is there, or a pointer leads nowhere
             value = ABSENT
-        if is_of_ctypes(type(value)):  # another object each time, over the same memory
+        if is_of_ctypes(type(value)):  # each read makes a new object over the same memory
             self.read(value, label)
         elif isinstance(value, (*PLAIN, *CONTAINERS, types.FunctionType, types.CodeType)):
             path = f"{{}}.{name}"
-            if isinstance(value, tuple) and not isinstance(owner, types.FunctionType):  # it may be new each time
+            # The owner may make a new tuple in each read.
+            if isinstance(value, tuple) and not isinstance(owner, types.FunctionType):
                 path, value = f"repr({path})", repr(value)
             self.comparisons.path(owner, path, value, label)
             self.read(value, label)
@@ -401,7 +402,7 @@ class AttributeReads(abc.ABC):
         elif name in _ATTRIBUTES_OF_CLASSES:
             self._read_field(cls, name)
         if base is None or not is_user_module(base.__module__) or isinstance(member, types.GetSetDescriptorType):
-            return  # Python's own __dict__ and __weakref__ of the objects never change; a class has others of its own
+            return  # __dict__ and __weakref__, which Python defines, never change
         if isinstance(member, classmethod):
             self.comparisons.path(cls, f"{{}}.{name}.__func__", member.__func__, label)
         elif _is_descriptor(member) and not isinstance(member, property):
@@ -488,8 +489,8 @@ class AttributeReads(abc.ABC):
                 self.comparisons.entry(attributes, name, ABSENT, label)
                 self._read_class_attribute(cls, "__getattr__")
         elif _is_descriptor(member) and (name not in attributes or hasattr(type(member), "__set__")):
-            self._read_class_attribute(cls, name)  # reads in its code are noted
-            if not hasattr(type(member), "__set__"):  # an attribute of the object takes its place
+            self._read_class_attribute(cls, name)  # notes the reads in the descriptor's code
+            if not hasattr(type(member), "__set__"):  # an attribute of the object has priority over it
                 self.comparisons.entry(attributes, name, ABSENT, label)
             by_identity = is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object
             if by_identity and issubclass(type(value), PLAIN):

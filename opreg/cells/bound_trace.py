@@ -80,7 +80,7 @@ class BoundTrace:
         contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
         self.copied: list[tuple[NDArray, Array]] = []  # arrays that the plan reads a copy of
-        for array, node in trace.variables.values():  # arrays among them that a bprop reads
+        for array, node in trace.variables.values():  # arrays from outside, also those that a bprop reads
             contexts[node] = array._ctx
             if private and id(array) in assigned:
                 arrays[node] = array._data.copy()

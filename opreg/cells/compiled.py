@@ -93,7 +93,7 @@ class Compiled:
         needs = tuple([array._entry is not None for array in (*leaves, *self._weights)])
         if True not in needs:
             return self.run(leaves)
-        if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run it again
+        if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run the function again
             return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
         return self.run_recorded(function, leaves, needs)
 
@@ -134,7 +134,7 @@ class Compiled:
         except IndexError:
             plan = self._another(idle, self._first_half)
         else:
-            if not plan.memory.take():  # another caller runs in it
+            if not plan.memory.take():  # another call uses this memory
                 idle.append(plan)
                 plan = self._another(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()
@@ -198,7 +198,7 @@ class Compiled:
             array._data = value.copy()
         outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, None, MODE.current().recording)
+            tape.record(_TAPED, run, every, data, outs, run, MODE.current().recording)
             run.node = weakref.ref(outs[0]._entry[0])
         return outs[0] if self._simple else self.traced.results(leaves, outs)
 
@@ -258,8 +258,8 @@ class Compiled:
         plan.landed = Targets(landing.values())
         return plan
 
-    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-        """Gradients of inputs and weights for a run; the first half runs again if they were computed before."""
+    def gradients(self, run: _Run, out_grads: Sequence[Array], ins: Sequence[Array]) -> list[Array | None]:
+        """Raw gradients of inputs and weights for a run; the first half runs again if they were computed before."""
         plan, node = run.plan, run.node()
         if plan.orders:
             plan.wait()
@@ -274,7 +274,7 @@ class Compiled:
         elif run.spent:
             self._repeat_forward(run, ins[run.count:])
         for slot, g in zip(plan.seeds, out_grads):
-            slot[...] = g._data
+            slot[...] = g
         run.spent = True  # buffers that backward steps reused are lost
         plan.backward()
         for array, data in plan.moved:
@@ -284,15 +284,15 @@ class Compiled:
         landing = plan.landing
         if landing and WATCHED:
             plan.landed.wrote()
-        return [None if place is None else leaves[at][0].grad if at in landing
-                else tensor_over(for_tape(plan.gradients[place], inner[at]), plan.ctx)
+        return [None if place is None else leaves[at][0].grad._data if at in landing
+                else for_tape(plan.gradients[place], inner[at])
                 for at, place in enumerate(plan.places)]
 
-    def _repeat_forward(self, run: _Run, weights: Sequence[NDArray]) -> None:
+    def _repeat_forward(self, run: _Run, weights: Sequence[Array]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
         not changed."""
         plan = run.plan
-        old = {id(weight): value._data for weight, value in zip(self._weights, weights)}
+        old = {id(weight): value for weight, value in zip(self._weights, weights)}
         saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
             for data, _, before in saved:
@@ -303,7 +303,7 @@ class Compiled:
             for data, now, _ in saved:
                 data[...] = now
 
-    def _run_apart_from_leaves(self, run: _Run, weights: Sequence[NDArray]) -> BoundTrace:
+    def _run_apart_from_leaves(self, run: _Run, weights: Sequence[Array]) -> BoundTrace:
         """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
         have other values, or because this backward pass reads or sums them."""
         before = run.plan
@@ -352,8 +352,8 @@ class CompiledOnDevice(Compiled):
         with self.ctx.entered():
             return super().run(leaves)
 
-    def gradients(self, run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
-        """Gradients, computed on its device; see ``Compiled``."""
+    def gradients(self, run: _Run, out_grads: Sequence[Array], ins: Sequence[Array]) -> list[Array | None]:
+        """Raw gradients, computed on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().gradients(run, out_grads, ins)
 
@@ -371,7 +371,7 @@ class _Run:
         Whether each input and weight needs a gradient.
     spent : bool
         Whether the plan no longer holds what gradients need.
-    training : bool
+    is_train : bool
         The mode of its caller.
     drawn : dict
         States of the random generators before the run.
@@ -379,7 +379,7 @@ class _Run:
         Weak reference to its node on the tape.
     """
 
-    __slots__ = ("compiled", "function", "plan", "count", "needs", "spent", "idle", "training", "drawn", "node")
+    __slots__ = ("compiled", "function", "plan", "count", "needs", "spent", "idle", "is_train", "drawn", "node")
 
     drawn: generators.States
     node: weakref.ref[tape.TapeNode]
@@ -387,7 +387,15 @@ class _Run:
     def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, needs: tuple[bool, ...],
                  idle: list[BoundTrace]):
         self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
-        self.count, self.spent, self.idle, self.training = count, False, idle, MODE.current().training
+        self.count, self.spent, self.idle, self.is_train = count, False, idle, MODE.current().training
+
+    def back(self, attrs: _Run, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+             needs: tuple[bool, ...], wrap: object) -> list[Array | None] | None:
+        """Raw gradients of inputs and weights, by the plan. None for a plan that is not of this backward pass's mode,
+        where `_gradients` records the Python code."""
+        if self.compiled.by_mode and MODE.current().training is not self.is_train:
+            return None
+        return self.compiled.gradients(self, out_grads, ins)  # type: ignore[arg-type]  # all outputs have gradients
 
     def __del__(self) -> None:
         self.plan.free(self.idle)
@@ -405,9 +413,10 @@ def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     out_grads, compiled = list(g) if isinstance(g, tuple) else [g], run.compiled
-    if MODE.current().recording or (compiled.by_mode and is_train is not run.training):
+    if MODE.current().recording or (compiled.by_mode and is_train is not run.is_train):
         return _record_gradients(run, out_grads, ins, needs, is_train if compiled.by_mode else None)
-    return compiled.gradients(run, out_grads, ins)
+    raws = compiled.gradients(run, [g._data for g in out_grads], [array._data for array in ins])
+    return [None if data is None else tensor_over(data, run.plan.ctx) for data in raws]
 
 
 def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
@@ -439,7 +448,7 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.training):
+        with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.is_train):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed(out)
     finally:

@@ -143,7 +143,7 @@ class _Call(Application):
         self.state = LEAF
         self.sources: list[tuple[str, int]] = []
         self.kept: list[Tensor] = []
-        self.number = 0  # the call itself writes it
+        self.number = 0  # set by the call
 
     # ---------------------------------------------------------------------------------------------- forward
 
@@ -217,7 +217,7 @@ class _Call(Application):
         if MODE.recording and any(self.differentiable):
             self.kept, self.number = self.keep(copies, changed, outs), write_count()
             tape.record(_TAPED, self, leaves, arrays, taped, None, MODE.recording)
-        self.leaves = []  # the tape holds this object, which must not hold its own outputs
+        self.leaves = []  # the tape holds this object; references to its outputs would be a cycle
         return rebuild(self.out, iter(results))
 
     def _check_change(self, leaf: Tensor, copy: Tensor) -> None:

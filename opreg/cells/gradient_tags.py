@@ -36,7 +36,7 @@ Gradients: TypeAlias = Sequence[Tensor | None]
 Chain: TypeAlias = Callable[..., Gradients]
 #: A name in errors, or a function that finds it.
 Title: TypeAlias = str | Callable[[], str]
-#: ``through_hooks``, or its form for raw gradients.
+#: The type of ``through_hooks``, and of the same function for raw gradients.
 Through: TypeAlias = Callable[
     [Chain, Sequence[Sequence[Any]], Sequence[Sequence[Spec]], int | None, Title], Sequence[Any]]
 V = TypeVar("V", bound=TensorBase | NDArray)
@@ -243,4 +243,4 @@ def checked_gradients(cell_path: str, kind: str, returned: object, now: Gradient
         if old is not None and new._data.dtype != old._data.dtype:
             raise ValueError(f"{cell_path}: gradient {i} that the {kind} hook returned has dtype {new._data.dtype}, "
                              f"expected {old._data.dtype}")
-    return (*returned,)  # another tuple: it may be the given one with other elements
+    return (*returned,)  # a new tuple: the hook may have changed arrays of the given one in place

@@ -22,7 +22,8 @@ from .reads import Reads
 
 __all__ = ["GraphObserver", "observed", "warn_of_reads"]
 
-#: Functions that answer by the mode or the device, by the identity of their code: a plan is made for one of each.
+#: Identities of the code of functions whose result depends on the mode or the device. Their results are not compared,
+#: since each plan has one mode and one device.
 _OF_PLANS = frozenset(map(id, (is_recording.__code__, is_training.__code__, current_context.__code__,
                                type(Context).default_ctx.fget.__code__)))  # type: ignore[attr-defined]
 

@@ -210,7 +210,7 @@ class Path:
             fork = before.branches.get(_key(answer))
         else:
             fork = self._variants.first
-        if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # Python took another branch
+        if not isinstance(fork, Fork) or (fork.where, fork.look) != (where, look):  # another branch was taken
             fork = Fork(where, look)
             if self.steps:
                 before.branches[_key(answer)] = fork

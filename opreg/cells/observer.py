@@ -216,7 +216,8 @@ class Observer(CodeReads):
             elif frame.f_code is importlib.import_module.__code__:
                 self._read_modules({getattr(answer, "__name__", COMPUTED)})
             self.meet(answer)
-            if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":  # it makes a new one
+            # contextlib makes a new object in each call.
+            if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":
                 self._read.add(id(answer))
         elif inspect.unwrap(setting).__code__ is not frame.f_code:  # it answers instead
             self._read_setting(setting)

@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.cache import cached
 from ..core.other_names import CELLS
 from ..core.reports import report
 from ..core.spec import is_floating
@@ -222,7 +223,11 @@ class ParameterContainer(BufferContainer):
         if name in own["_cells"]:
             return own["_cells"][name]
         words = self._other_names.get(name)
-        words = f": {words}" if words else f". {did_you_mean(name, [*own['_params'], *own['_cells']])}"
+        if words:
+            words = f": {words}"
+        else:
+            others = *[key for key in own if key[0] != "_"], *_attributes_of_class(type(self))
+            words = f". {did_you_mean(name, [*own['_params'], *own['_cells']], unlisted=others)}"
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'{words}")
 
     def __delattr__(self, name: str) -> None:
@@ -446,6 +451,11 @@ class ParameterContainer(BufferContainer):
 
     def __hash__(self) -> int:
         return id(self)
+
+
+@cached(64)  # hasattr asks for the same missing names repeatedly
+def _attributes_of_class(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]
 
 
 def _indent(text: str) -> str:

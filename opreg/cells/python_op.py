@@ -107,7 +107,7 @@ class Record:
             variable = tensor_over(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
             variables.append(variable)
-        if self.source is not None:  # the gradient's inputs are those of its source
+        if self.source is not None:  # the gradient has the inputs of the operator that it belongs to
             theirs = self.source.latest_run[0]
             variables[len(variables) - len(theirs):] = theirs
         self.latest_run = variables, []
@@ -118,7 +118,7 @@ class Record:
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
         if self.key is not None:
-            return checked  # the function has checked them itself
+            return checked  # the function has checked its results
         for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
                 raise ArgumentError(

@@ -44,7 +44,7 @@ class Watcher(Protocol):
 
 
 class Owner(Protocol):
-    """A Cell or a Parameter: it counts its changes."""
+    """A Cell or a Parameter, which counts the changes of its attributes."""
 
     _version: int
 

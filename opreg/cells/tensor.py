@@ -327,7 +327,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         """The gradient that ``backward`` stored, None when ``attach_grad`` was not called."""
         entry = self._entry
         while entry is not None and entry[0].op is not None and entry[0].op.traits.hooks:
-            entry = entry[0].inputs[entry[1]]  # its hooks come first
+            entry = entry[0].inputs[entry[1]]  # skips the nodes of the tensor's hooks
         gradient = None if entry is None else entry[0].grad
         return None if gradient is None else tensor_over(gradient._data, gradient._ctx)
 

@@ -191,7 +191,7 @@ def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
         hooks.owners[number] = owner
         return
     call = copy.copy(node)
-    call.number = node.number - 0.5  # before the tag, behind all earlier nodes
+    call.number = node.number - 0.5  # orders it before the tag and behind all earlier nodes
     node.op, node.attrs, node.prepared = INPUT_TAG, _tag_attributes(owner, number, node.count), None
     node.inputs, node.ins, node.outs = tuple([(call, i) for i in range(node.count)]), (), ()
 

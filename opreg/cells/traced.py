@@ -154,7 +154,8 @@ def _insert_constants(structure: Structure, leaves: Iterator[tuple[Any, bool]]) 
         return Structure(("constant", leaf)) if as_it_is else tree.LEAF
     if structure[0] == "constant":
         return structure
-    return Structure((structure[0], structure[1], tuple([_insert_constants(part, leaves) for part in structure[2]])))
+    parts = tuple([_insert_constants(part, leaves) for part in structure[2]])
+    return Structure((*structure[:2], parts, *structure[3:]))
 
 
 class _NeutralScope:
@@ -214,6 +215,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
             observer.meet(function)
+            for container in tree.with_class(traced_arguments):
+                observer.ignore(container)
             for constant in tree.constants_of(arguments) if path is not None else ():
                 observer.read(constant, "an argument")
             out = function(*args, **kwargs)
@@ -273,8 +276,8 @@ def _same_structure(before: Structure, after: Structure) -> bool:
         return before is after
     if before[0] == "constant" or after[0] == "constant":
         return before[0] == after[0] and before[1] is after[1]
-    return before[:2] == after[:2] and len(before[2]) == len(after[2]) and all(map(_same_structure, before[2],
-                                                                                   after[2]))
+    alike = before[:2] == after[:2] and before[3:] == after[3:] and len(before[2]) == len(after[2])
+    return alike and all(map(_same_structure, before[2], after[2]))
 
 
 def _holds(value: Any, visited: set[int]) -> bool:
@@ -328,7 +331,7 @@ def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symb
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))
-    with Recording(None, True):  # an executor chooses its mode itself
+    with Recording(None, True):  # a graph has no mode: its executor chooses one
         traced = trace_function(cell, structure, specs)
     if traced.assigned:
         raise OpError(f"{cell.path}.to_symbol: it assigns {', '.join(_name(a) for a, _ in traced.assigned)}, and a "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import collections
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import PLAIN, plain_key
+from .class_hooks import attributes_of
 from .tensor_base import TensorBase
 
 __all__ = ["flatten", "rebuild", "mapped", "without_constants", "tensors", "variables", "varies", "constants", "count",
-           "names", "key_of", "LEAF", "Structure", "Mutable", "mutable"]
+           "names", "key_of", "with_class", "LEAF", "Structure", "Mutable", "mutable"]
 
 class Mutable:
     """An input in which functions are differentiated, although it is no tensor; see ``mutable``."""
@@ -88,10 +90,22 @@ def _check_mutable(value: object) -> None:
 
 
 class Structure(tuple):
-    """A tree without its tensors: its kind, the data of that kind, and its parts."""
+    """A tree without its tensors: its kind, the data of that kind, and its parts.
+
+    A container of another class than tuple, list and dict, or with attributes, has a fourth element: the class, and
+    the names of its attributes, whose values are the last parts.
+    """
 
     __slots__ = ()
 
+    @property
+    def members(self) -> tuple[Structure, ...]:
+        """The parts without attributes."""
+        parts: tuple[Structure, ...] = self[2]
+        return parts if len(self) == 3 else parts[:len(parts) - len(self[3][1])]
+
+
+_PLAIN = (tuple, list, dict)
 
 #: Stands for a tensor in a structure.
 LEAF = Structure(("tensor",))
@@ -114,18 +128,40 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[object], bool] | N
     if issubclass(cls, Mutable) and not issubclass(cls, (int, float)):
         plain = next(kind for kind in _MUTABLE if issubclass(cls, kind))
         return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
+    kind: str
+    data: Any
     if issubclass(cls, tuple):
-        kind = cls if hasattr(value, "_fields") else None
-        return Structure(("tuple", kind, tuple([flatten(part, leaves, is_leaf) for part in value])))
-    if issubclass(cls, list):
-        return Structure(("list", None, tuple([flatten(part, leaves, is_leaf) for part in value])))
-    if issubclass(cls, dict):
-        return Structure(("dict", tuple(value), tuple([flatten(part, leaves, is_leaf) for part in value.values()])))
-    fields = getattr(cls, "__dataclass_fields__", None)
-    if fields is not None:
+        kind, data = "tuple", cls if hasattr(value, "_fields") else None
+        parts = [flatten(part, leaves, is_leaf) for part in tuple.__iter__(value)]
+    elif issubclass(cls, list):
+        kind, data = "list", None
+        parts = [flatten(part, leaves, is_leaf) for part in list.__iter__(value)]
+    elif issubclass(cls, dict):
+        kind, data = "dict", tuple(value)
+        parts = [flatten(part, leaves, is_leaf) for part in value.values()]
+    else:
+        fields = getattr(cls, "__dataclass_fields__", None)
+        if fields is None:
+            return Structure(("constant", value))
+        kind, data = "dataclass", cls
         parts = [flatten(getattr(value, name), leaves, is_leaf) for name in fields]
-        return Structure(("dataclass", cls, tuple(parts)))
-    return Structure(("constant", value))
+    if cls in _PLAIN:
+        return Structure((kind, data, tuple(parts)))
+    further = _further(value, cls, data.__dataclass_fields__ if kind == "dataclass" else ())
+    if cls is data and not further:
+        return Structure((kind, data, tuple(parts)))
+    for attribute in further.values():
+        parts.append(flatten(attribute, leaves, is_leaf) if isinstance(attribute, (TensorBase, NDArray)) else
+                     Structure(("constant", attribute)))
+    return Structure((kind, data, tuple(parts), (cls, tuple(further))))
+
+
+def _further(value: object, cls: type, fields: Collection[str]) -> dict[str, Any]:
+    """Attributes of a container beside its elements and fields, by name."""
+    further = {name: attribute for name, attribute in attributes_of(value, {}).items() if name not in fields}
+    if issubclass(cls, collections.defaultdict):
+        further["default_factory"] = value.default_factory  # type: ignore[attr-defined]  # a subclass
+    return further
 
 
 def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
@@ -143,6 +179,8 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     if kind == "constant":
         return structure[1]
     parts = [rebuild(part, leaves) for part in structure[2]]
+    if len(structure) > 3:
+        return _of_class(structure, parts)
     if kind == "mutable":
         return mutable(parts[0])
     if kind == "dataclass":
@@ -153,6 +191,43 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     if kind == "tuple":
         return tuple(parts) if structure[1] is None else structure[1](*parts)
     return parts if kind == "list" else dict(zip(structure[1], parts))
+
+
+def with_class(value: Any) -> Iterator[Any]:
+    """The containers in a tree that have a class of their own."""
+    cls = type(value)
+    fields: Any = getattr(cls, "__dataclass_fields__", None)
+    if issubclass(cls, _PLAIN) or fields is not None:
+        if cls not in _PLAIN:
+            yield value
+        parts = value.values() if issubclass(cls, dict) else value if issubclass(cls, _PLAIN) else [
+            getattr(value, name) for name in fields]
+        for part in parts:
+            yield from with_class(part)
+
+
+def _of_class(structure: Structure, parts: list[Any]) -> Any:
+    """A container of a class of its own, with its attributes; no code of the class runs."""
+    kind, data, _, (cls, names) = structure
+    count = len(parts) - len(names)
+    if kind == "tuple":
+        new = tuple.__new__(cls, parts[:count])
+    elif kind == "dataclass":
+        new = object.__new__(cls)
+        names = (*cls.__dataclass_fields__, *names)
+        count = 0
+    else:
+        new = cls.__new__(cls)
+        if kind == "list":
+            list.extend(new, parts[:count])
+        else:
+            ordered = issubclass(cls, collections.OrderedDict)
+            store = collections.OrderedDict.__setitem__ if ordered else dict.__setitem__
+            for key, part in zip(data, parts):
+                store(new, key, part)
+    for name, part in zip(names, parts[count:]):
+        object.__setattr__(new, name, part)
+    return new
 
 
 def mapped(function: Callable[[Any], object], value: Any) -> Any:
@@ -183,7 +258,7 @@ def without_constants(structure: Structure) -> Structure:
         return Structure(("constant", None))
     if structure[0] == "mutable":
         return without_constants(structure[2][0])
-    return Structure((structure[0], structure[1], tuple(map(without_constants, structure[2]))))
+    return Structure((*structure[:2], tuple(map(without_constants, structure[2])), *structure[3:]))
 
 
 def tensors(value: object) -> list[Any]:
@@ -273,7 +348,7 @@ def key_of(structure: Structure) -> Hashable:
     if structure is LEAF:
         return LEAF
     if structure[0] != "constant":
-        return structure[0], structure[1], tuple(map(key_of, structure[2]))
+        return *structure[:2], tuple(map(key_of, structure[2])), *structure[3:]
     return _key(structure[1])
 
 

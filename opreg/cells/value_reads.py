@@ -56,7 +56,7 @@ _SIMPLE = frozenset({bool, int, float, complex, str, bytes, type(None)})
 #: Types of objects that show the elements of a dict.
 _VIEWS: tuple[type, ...] = (types.MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 _GETTERS = (operator.attrgetter, operator.methodcaller)
-#: Type of functions that remember their answers.
+#: The type of functions that cache their results.
 CACHED = type(functools.lru_cache(len))
 
 
@@ -206,6 +206,10 @@ class ValueReads(AttributeReads):
         elif not hookable(cls):
             self._read_opaque(value, label)
 
+    def ignore(self, container: Any) -> None:
+        """Note that a container was made for the trace: its elements are not compared."""
+        self._read.add(id(container))
+
     def _read_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""
         cls = type(value)
@@ -302,7 +306,7 @@ class ValueReads(AttributeReads):
             function = value.__wrapped__
             self.meet(function)
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
-                self._read_code(function.__code__, function.__globals__)  # it may not run again
+                self._read_code(function.__code__, function.__globals__)  # a cached function may not run in this trace
 
     def _read_elements(self, array: NDArray) -> None:
         """Note all elements of an array as read."""

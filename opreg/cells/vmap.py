@@ -108,7 +108,7 @@ def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], titl
     elif axes is None or isinstance(axes, (int, np.integer)):
         tensor_axes += [None if axes is None else int(axes)] * tree.count(structure)
     else:
-        kind, keys, parts = structure
+        kind, keys, parts = *structure[:2], structure.members
         if kind == "mutable":
             _spread(axes, parts[0], tensor_axes, title)
             return
@@ -121,6 +121,8 @@ def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], titl
             raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
         for part, inner in zip(axes, parts):
             _spread(part, inner, tensor_axes, title)
+        for part in structure[2][len(parts):]:  # attributes
+            _spread(None, part, tensor_axes, title)
 
 
 def _axis(axis: int, rank: int, title: str) -> int:

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Any
 
 import opreg
 from opreg.errors import OpError, did_you_mean, is_ours, nearest
@@ -39,7 +40,12 @@ _ENDS = "The exit status is 0 for success, 1 if something was found, and 2 for a
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors suggest the nearest valid words."""
+    """A parser whose errors suggest the nearest valid words, and list no argument as missing that may be left out."""
+
+    def add_argument(self, *names: Any, **keywords: Any) -> argparse.Action:
+        action = super().add_argument(*names, **keywords)
+        action.required = action.required and action.nargs not in ("*", argparse.REMAINDER)
+        return action
 
     def error(self, message: str) -> None:  # type: ignore[override]
         words = message.split("'")

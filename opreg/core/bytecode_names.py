@@ -167,7 +167,7 @@ def _part(owner: Any, name: str) -> Any:
     """An attribute that a module or an object has itself."""
     try:
         return object.__getattribute__(owner, "__dict__").get(name, COMPUTED)
-    except AttributeError:  # its attributes are elsewhere
+    except AttributeError:  # the object stores its attributes elsewhere
         return COMPUTED
 
 

@@ -210,6 +210,21 @@ class Declarations:
         """
         return self._declare("prepare", function)
 
+    def in_parts(self: Any, function: F) -> F:
+        """Declare the reference kernel in two parts, for operators whose decisions cost more than the computation of
+        small arrays.
+
+        ``f(xp, *arrays, **attrs)`` decides by the shapes and dtypes of the first arrays, and returns a function
+        ``run(*arrays, out=None)`` for all arrays like these, which returns the output; it writes to ``out`` if given.
+        """
+        rule = Rule(function)
+
+        def in_parts_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
+            return rule(attrs, xp, *arrays)(*arrays, out=out)
+
+        self.kernels.append(Kernel(in_parts_xp, in_parts=True))
+        return self._declare("prepare", function, rule)
+
     def grad(self, function: F) -> F:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
 

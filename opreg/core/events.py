@@ -131,7 +131,8 @@ class Events(NotebookTable):
 
     def trace(self) -> dict[str, Any]:
         """The events in Chrome's format, in the order of their starts."""
-        pid, spans, moments = os.getpid(), self.spans.copy(), self.moments.copy()  # other threads may go on collecting
+        # Copies, since other threads may add events meanwhile.
+        pid, spans, moments = os.getpid(), self.spans.copy(), self.moments.copy()
         origin = min([self.began, *[span.start for span in spans], *[moment[2] for moment in moments]])
 
         def micro(seconds: float) -> float:

@@ -40,7 +40,8 @@ def watch(owner: CacheOwner) -> None:
 
 
 def following(limit: int, name: str) -> Recent:
-    """A cache of results that depend on operators. A registration for a used operator empties it."""
+    """A cache of results that depend on operators. Registering a rule or a kernel for a used operator empties the
+    cache."""
     cache = Recent(limit, name)
     _FOLLOWING.append(cache)
     return cache

@@ -261,7 +261,7 @@ class Scope:
         thread = MODE.__dict__
         before, after, self._entered = self._entered
         mode = thread["current"]()
-        # Other choices may have been made inside, which stay.
+        # Settings that were changed inside the block, and not by it, stay changed.
         thread["set"](before if mode is after else mode.but(**{name: getattr(before, name) for name in self._chosen}))
 
     def _new_scope(self) -> Scope:

@@ -233,8 +233,9 @@ class Op(Declarations, PropMethods):
             return rule(self, g, ins, outs, attrs, needs, is_train)
 
     def fail(self, error: Exception, specs: Sequence[Spec] = (), node: str = "") -> NoReturn:
-        """Raise an error of its rules or kernels. An error of users' code is raised unchanged; others become an
-        `OpError` that names operator and node, and ``specs`` of the outputs if memory was short."""
+        """Raise an error that a rule or a kernel of this operator has raised. An error of users' code stays
+        unchanged; others become an `OpError` that names operator and node, and the ``specs`` of the outputs if memory
+        was short."""
         try:
             calls_users = self.kernels and self.kernels[0].bound and not self.traits.traced
             if isinstance(error, OpError) or self.where is not None or calls_users:

@@ -192,7 +192,7 @@ class TypeRule:
                 result += [token[1:]] * (count - len(result) - remaining)
             else:
                 result.append(token)
-        if len(result) < count:  # more than declared: the last token holds for them
+        if len(result) < count:  # the last token holds for all further inputs
             result += result[-1:] * (count - len(result))
         return result[:count]
 

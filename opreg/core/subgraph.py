@@ -1,7 +1,8 @@
 """Subgraphs: gradient rules of built-in operators, traced once and applied many times.
 
-A rule is ordinary code that calls operators on values. The calls it makes are a subgraph. A graph that is being
-extended copies it in over its own entries, and eager backward passes run it, see ``opreg.ndarray.traced_rules``.
+A rule is ordinary code that calls operators on values. The calls of operators that a rule makes are its subgraph. When
+a gradient is added to a graph, the subgraph is copied into it, with the graph's entries as inputs. Eager backward
+passes run the subgraph, see ``opreg.ndarray.traced_rules``.
 """
 
 from __future__ import annotations

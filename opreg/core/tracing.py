@@ -137,7 +137,7 @@ class Tracer:
 
     def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add to an error the operator, its place in user code, and its inputs."""
-        note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins))}")  # type: ignore
+        note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins)) or 'no inputs'}")  # type: ignore
 
 
 class Sized:

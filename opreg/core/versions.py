@@ -40,8 +40,8 @@ LATEST = [0]
 # Takes the next number and stores it in LATEST in one step, so that no thread can store a smaller one afterwards.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
-#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before it, nobody can ask for a
-#: write.
+#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before that call
+#: no number of a write is in use.
 WATCHED: list[bool] = []
 
 # The most ranges of one write that are recorded separately, and the most rows or elements that are searched for ranges.
@@ -187,7 +187,7 @@ def _references(holder: _Holder) -> int:
     return getrefcount(data)
 
 
-#: The reference count of a raw array, in a function with one variable for it, if only its holder refers to it.
+#: The reference count that a function with one variable for a raw array sees if only one other object refers to it.
 UNSHARED = _references(_holder)
 
 
@@ -303,8 +303,8 @@ class _Together:
 
 
 class _Part:
-    """Ranges of one memory that are written together. If nothing else wrote to any of them since, the next write is
-    recorded in one place that they share."""
+    """Ranges of one memory that are written together. If nothing else has written to these ranges in the meantime, the
+    next write to them is recorded in one place that the ranges share."""
 
     __slots__ = ("_memory", "_spans", "_shared", "_ranges")
 
@@ -320,7 +320,7 @@ class _Part:
             shared[:] = write
             memory.last = write
             return
-        # The first write to them is recorded as others are: most arrays are written once.
+        # The first write is recorded like any other: most arrays are written once.
         again = self._ranges is not None
         self._shared = SharedWrite(write) if again else None
         memory.wrote(self._spans, write if self._shared is None else self._shared)
@@ -358,10 +358,11 @@ def keeps_all_bits(array: ndarray, source: Any) -> bool:
     >>> keeps_all_bits(np.zeros(2), 0), keeps_all_bits(np.zeros(2), -0.0)
     (True, False)
     """
-    try:
-        source = np.broadcast_to(source, array.shape)
-    except ValueError:  # the assignment itself raises the error
-        return False
+    if getattr(source, "shape", None) != array.shape:
+        try:
+            source = np.broadcast_to(source, array.shape)
+        except ValueError:  # the assignment itself raises the error
+            return False
     first = (0,) * array.ndim
     if not array.size or array[first].tobytes() != source[first].astype(array.dtype).tobytes():
         return not array.size

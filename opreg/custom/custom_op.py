@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.arguments import is_tensor
 from ..core.dispatch import write
 from ..core.spec import show
@@ -172,15 +174,18 @@ class CustomOpProp:
 
     @default
     def infer_shape(self, in_shape: list[Any]) -> Any:
-        """Shapes of arguments, outputs and auxiliary states, from those of the arguments."""
-        first = None if hasattr(self, "infer_shape_from_data") else in_shape[0]
+        """Shapes of arguments, outputs and auxiliary states: outputs are shaped as the first argument."""
+        if not in_shape and self.list_outputs() and not hasattr(self, "infer_shape_from_data"):
+            raise ArgumentError(f"{type(self).__name__} has no arguments, whose shape its outputs could have: write "
+                                "infer_shape(self, in_shape), which returns [], the shapes of the outputs, and []")
+        first = None if hasattr(self, "infer_shape_from_data") or not in_shape else in_shape[0]
         return in_shape, (first,) * len(self.list_outputs()), ()
 
     @default
     def infer_type(self, in_type: list[Any]) -> Any:
-        """Dtypes of arguments, outputs and auxiliary states, from those of the arguments."""
-        return (in_type, [in_type[0]] * len(self.list_outputs()),
-                [in_type[0]] * len(self.list_auxiliary_states()))
+        """Dtypes of arguments, outputs and auxiliary states: all that of the first argument; without one, float32."""
+        dtype = in_type[0] if in_type else np.float32
+        return in_type, [dtype] * len(self.list_outputs()), [dtype] * len(self.list_auxiliary_states())
 
     @default
     def infer_storage_type(self, in_stype: list) -> Any:

@@ -235,7 +235,7 @@ class PropUse(Use):
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs from an answer of ``infer_type``, if it was called."""
         inputs = ins[:len(self.arguments)]
-        if self.registered.plain_types and inputs:  # the answer of the default method, backwards, too
+        if self.registered.plain_types and inputs:  # the default method, which also infers inputs from outputs
             first = inputs[0]
             if first is None:
                 first = next((dtype for dtype in (*outs, *ins[len(inputs):]) if dtype is not None), None)
@@ -305,7 +305,7 @@ class PropUse(Use):
             return by_rule(rule, self, g, ins, outs, needs, is_train)
         body = None if self.cache is None else self.cache.body
         if self.op.traits.traced and body is not None and body.comparable:
-            return derive(self, g, ins, needs)  # its operator has no backward
+            return derive(self, g, ins, needs)  # the operator has no ``backward``
         count = len(self.arguments)
         states = self.memo["states"] if "states" in self.memo else list(ins[count:])
         every = [*(g if isinstance(g, tuple) else (g,)), *ins[:count], *outs]
@@ -440,7 +440,7 @@ class CallCache:
             self._changed = lasting_answers(use.prop)
             if self._changed is not None:
                 self._use = {**use.__dict__, "memo": None, "answers_alike": True}
-            self._asked = True  # set last, for other threads
+            self._asked = True  # set last, since other threads read it first
 
     def shared(self) -> PropUse | None:
         """A new use with the shared Prop; None if Props are not shared."""
@@ -539,7 +539,7 @@ class RegisteredProp(UsersSchema):
             if field.required and field.name not in typed:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
-            typed.setdefault(field.name, field.default)  # which declared rules read, too
+            typed.setdefault(field.name, field.default)  # declared rules read defaults, too
         return self.anew(typed)
 
     def _text(self, name: str, value: object) -> str:

@@ -137,7 +137,7 @@ class _Places:
         self.known = self.known and names.isdisjoint(_FIELDS) and loads(function.__code__).texts.isdisjoint(HANDLERS)
         outer = loads(function.__code__).outer
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            if name not in outer:  # it is only changed
+            if name not in outer:  # the function assigns it and never reads it
                 continue
             try:
                 value = cell.cell_contents

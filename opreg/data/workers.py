@@ -238,7 +238,7 @@ class Processes:
                 self._made.pop(number, None)
 
     def anew(self) -> Processes:
-        """Workers for later batches, with the dataset as it is then; these end with the last of their batches."""
+        """New workers for later batches, with the present dataset. The former workers end after their last batch."""
         workers = Processes(self._wanted, self._dataset, self._batchify, self._owner, self._batch)
         workers._count = self._count  # random values depend on it
         return workers

@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     ended: list[int] = []  # signals that this process has sent to end the rank
 
     def end(number: int) -> None:
-        if number not in ended:  # as MPI's launcher may send it, too
+        if number not in ended:  # MPI's launcher may send the signal a second time
             ended.append(number)
             with suppress(ProcessLookupError):
                 os.kill(child, number)

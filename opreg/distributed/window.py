@@ -90,7 +90,7 @@ class Window:
 
     def _until(self, test: Callable[[], bool]) -> None:
         """Wait until something is done."""
-        while not test():  # another thread has it
+        while not test():  # another thread of this process holds the lock
             time.sleep(0)
 
 

@@ -336,7 +336,7 @@ class _Writer:
     def _shape(self) -> str:
         if self.first is None:
             return "shape"
-        turned = self.layout.turned and self.first not in self.last  # it was not transposed
+        turned = self.layout.turned and self.first not in self.last  # an input that is never read was not transposed
         return f"x{self.first}{'.T' if turned else ''}.shape"
 
 

@@ -107,15 +107,34 @@ class RowExpression:
             self.phases.append(phase + reduced)
         self.results = tuple([self.registers[r] if isinstance(r, int) else RowLayout.ROW for r in expression.results])
 
-    def needed(self, registers: Sequence[int | float]) -> list[int]:
+    @property
+    def last_phase(self) -> int:
+        """The phase of the last instruction."""
+        return max(self.phases, default=0)
+
+    def reduced(self, phase: int) -> list[int]:
+        """The positions of the reductions that end a phase."""
+        return self._positions(phase + 1, True)
+
+    def of_rows(self, phase: int) -> list[int]:
+        """The positions of the other instructions with one value per row that can be computed from a phase on."""
+        return self._positions(phase, False)
+
+    def _positions(self, phase: int, reductions: bool) -> list[int]:
+        return [position for position, (prim, _) in enumerate(self.expression.code)
+                if self.registers[register := self.expression.arity + position] is RowLayout.ROW
+                and self.phases[register] == phase and (prim.name in REDUCTIONS) is reductions]
+
+    def needed(self, registers: Sequence[int | float], known: Sequence[int] = ()) -> list[int]:
         """The positions of the element-wise instructions that these registers depend on, in order; registers with one
-        value per row are not searched further."""
+        value per row, and those that are ``known``, are not searched further."""
         arity, code = self.expression.arity, self.expression.code
         needed: set[int] = set()
         stack = [r for r in registers if isinstance(r, int)]
         while stack:
             register = stack.pop()
-            if register < arity or register in needed or self.registers[register] is RowLayout.ROW:
+            if register < arity or register in needed or register in known or (
+                    self.registers[register] is RowLayout.ROW):
                 continue
             needed.add(register)
             stack += [a for a in code[register - arity].args if isinstance(a, int)]

@@ -321,7 +321,7 @@ class Parameter(Checked):
 
     def initialize(self, init: InitializerLike = None, ctx: Contexts = None,
                    default_init: InitializerLike = None, force_reinit: bool = False) -> None:
-        """Make its arrays; if its shape is unknown, store the arguments until it is known.
+        """Make the arrays of the parameter. If its shape is unknown, the arguments are stored until it is known.
 
         Parameters
         ----------

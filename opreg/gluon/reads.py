@@ -10,8 +10,11 @@ from opreg.ndarray.autograd import is_recording, is_training
 from opreg.ndarray.ndarray import NDArray
 from opreg.util import is_np_shape
 
+from ..cells.class_hooks import attributes_of
 from ..cells.graph_reads import GraphObserver, warn_of_reads
+from ..cells.user_code import is_user_module
 from ..core.bytecode_names import loads
+from ..core.comparisons import ABSENT
 from ..errors import is_ours
 from .base_block import Block
 
@@ -28,6 +31,11 @@ _ATTRIBUTES = frozenset({"forward", "hybrid_forward", "_params"})
 _CALLED = ("__call__", "forward", "hybrid_forward")
 
 
+def _with_children(block: Block) -> list[Block]:
+    """A block, and all blocks inside of it."""
+    return [block, *(each for child in block._children.values() for each in _with_children(child))]
+
+
 class BlockReads:
     """The values and blocks that a trace of a block has used.
 
@@ -40,14 +48,7 @@ class BlockReads:
     """
 
     def __init__(self, block: Block, observer: _Observer):
-        blocks: list[Block] = []
-
-        def visit(block: Block) -> None:
-            blocks.append(block)
-            for child in block._children.values():
-                visit(child)
-
-        visit(block)
+        blocks = _with_children(block)
         for cls in dict.fromkeys(map(type, (*blocks, *observer.blocks.values()))):
             observer.uses(cls)
         self.changed = observer.check()
@@ -66,6 +67,9 @@ class _Observer(GraphObserver):
         """Note that an attribute of an object is read in a frame."""
         if name in _ATTRIBUTES or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
             super().attribute(owner, name, value, frame)
+        if name in _CALLED and issubclass(type(owner), Block) and not is_user_module(type(owner).__module__):
+            own = attributes_of(owner)  # a method that a layer of this library has itself
+            self.comparisons.entry(own, name, own.get(name, ABSENT), f"{owner.name}.{name}")
 
     def meet(self, value: Any) -> None:
         """A value takes part."""
@@ -101,7 +105,8 @@ def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:
     """The result of a block's ``hybrid_forward``, and its reads. A warning names reads that cannot be compared."""
     observer = _Observer()
     with observer:
-        observer.meet(block)
+        for each in _with_children(block):  # before this library's code reads the methods that they have themselves
+            observer.meet(each)
         out = block.hybrid_forward(*args, **kwargs)
     warn_of_reads(f"{block.name} {FOUND}", observer)
     return out, BlockReads(block, observer)

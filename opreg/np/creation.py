@@ -14,8 +14,8 @@ from opreg.typing import DTypeLike
 
 from .values import ndarray, new_array
 
-__all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "eye", "identity", "meshgrid",
-           "indices", "tri", "hanning", "hamming", "blackman"]
+__all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "logspace", "eye", "identity", "indices",
+           "tri", "hanning", "hamming", "blackman"]
 
 
 def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> ndarray:
@@ -148,9 +148,3 @@ def hamming(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
 def blackman(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The Blackman window."""
     return _by_numpy("blackman", dtype, ctx, M)
-
-
-def meshgrid(*xi: Any, **keywords: Any) -> list[Any]:
-    """The coordinates of a grid."""
-    hosts = [value.asnumpy() if isinstance(value, NDArray) else np.asarray(value, np.float32) for value in xi]
-    return [new_array(grid) for grid in np.meshgrid(*hosts, **keywords)]

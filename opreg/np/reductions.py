@@ -38,6 +38,7 @@ def _totals(name: str, operator: str, keeps: bool) -> None:
 
 _totals("sum", "_np_sum", True)
 _totals("prod", "_np_prod", True)
+_totals("product", "_np_prod", True)
 _totals("mean", "_npi_mean", False)
 
 

@@ -76,8 +76,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @register
 def nonzero(a: Any) -> tuple[Any, ...]:
-    """Indices of the nonzero elements, along each axis."""
-    return tuple(new_array(part) for part in np.nonzero(as_value(a).asnumpy()))
+    """Indices of the nonzero elements, along each axis; a 0-d array has one axis, as in MXNet."""
+    return tuple(new_array(part) for part in np.nonzero(np.atleast_1d(as_value(a).asnumpy())))
 
 
 @register

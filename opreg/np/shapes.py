@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import numbers
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
 
 from .functions import (
+    any_symbol,
     axis_attr,
     call_numpy,
     is_number,
@@ -76,6 +77,29 @@ def squeeze(x: Any, axis: Any = None) -> Any:
 def broadcast_to(array: Any, shape: Any) -> Any:
     """Broadcast to a shape."""
     return ops._np_broadcast_to(as_value(array), shape=(shape,) if isinstance(shape, int) else shape_attr(shape))
+
+
+@register
+def broadcast_arrays(*args: Any, subok: bool = False) -> list[Any]:
+    """Arrays broadcast to one shape."""
+    if any_symbol(args):
+        call_numpy("broadcast_arrays", *args)  # raises the error
+    values = [as_value(each) for each in args]
+    shape = np.broadcast_shapes(*[value.shape for value in values])
+    return [value if value.shape == shape else broadcast_to(value, shape) for value in values]
+
+
+@register
+def meshgrid(*xi: Any, indexing: Literal["xy", "ij"] = "xy", sparse: bool = False, copy: bool = True) -> list[Any]:
+    """The coordinates of a grid, one array for each vector; ``sparse`` leaves axes of length one.
+
+    Raises ArgumentError if ``indexing`` is neither "xy" (the first vector varies along the second axis) nor "ij".
+    """
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"np.meshgrid: indexing: expected 'xy' or 'ij', got {indexing!r}")
+    shapes = [grid.shape for grid in np.meshgrid(*[np.zeros(2)] * len(xi), indexing=indexing, sparse=True)]
+    vectors = [reshape(each, [-1 if length == 2 else 1 for length in shape]) for each, shape in zip(xi, shapes)]
+    return vectors if sparse else broadcast_arrays(*vectors)
 
 
 @register

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import bisect
 import heapq
+import itertools
+import operator
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -168,16 +170,19 @@ def _rows(items: Sequence[Item], links: Sequence[Link]) -> list[int]:
 
 
 def _crossings(net: _Net, place: Sequence[float]) -> int:
-    """The number of crossings of line segments."""
+    """The number of crossings of line segments, whose ends are those of outputs and inputs of items."""
     total = 0
     for row in net.order[:-1]:
         ends: list[float] = []
         for upper in row:
-            lower = sorted(place[target] for target, _, _ in net.below[upper])
-            for end in lower:
-                total += len(ends) - bisect.bisect_right(ends, end)
-            for end in lower:
-                bisect.insort(ends, end)
+            pieces = sorted([(start, place[target] + end / (net.widths[target] + 1))
+                             for target, start, end in net.below[upper]])
+            for _, together in itertools.groupby(pieces, operator.itemgetter(0)):  # from one output: no crossing
+                lower = [end for _, end in together]
+                for end in lower:
+                    total += len(ends) - bisect.bisect_right(ends, end)
+                for end in lower:
+                    bisect.insort(ends, end)
     return total
 
 

@@ -81,7 +81,7 @@ def decoded(data: bytes) -> tuple[str, str]:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: Nodes such as ``Load`` that only mark other nodes; they are half of a tree's nodes.
+#: Classes of nodes that only mark other nodes, such as ``Load``; half of a tree's nodes are of them.
 _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 

@@ -35,7 +35,8 @@ _MAX_SHOWN = 12
 @CHECK.provide
 def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
             tell: Callable[[str, Verdict | None], object] = lambda title, verdict: None) -> Report:
-    """The body of ``mx.operator.check``; ``tell`` receives the title and None first, then it and each verdict."""
+    """The body of ``mx.operator.check``. It calls ``tell(title, None)`` at the start, and ``tell(title, verdict)``
+    after each check."""
     with restored_generators(), Recording(False, False), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         use = subject(what, inputs, attrs)

@@ -108,7 +108,7 @@ def output_gradients(use: Subject) -> Heads:
 
 
 def differentiated(use: Subject) -> tuple[Heads, Result]:
-    """Output gradients, and a run with input gradients; a run without them where there are none."""
+    """Output gradients, and the result of a run; with input gradients, if the subject has any."""
     result = use.run()
     out_grads = heads(use, result.outs)
     if not use.wanted or not any(is_floating(out.dtype) for out in result.outs):

@@ -187,7 +187,7 @@ def _factor(every: Sequence[Slope]) -> float | None:
 
 
 def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
-    """The change to suggest."""
+    """The change of the gradient rule that the report suggests."""
     name, place = use.names[i], place_of(use, i)
     if all(direction.exact == 0 for direction in every):
         return f"the gradient of {name!r} is all zeros: {place} is never computed"

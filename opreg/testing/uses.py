@@ -87,7 +87,7 @@ class Subject:
 
     @property
     def argument_count(self) -> int:
-        """Number of inputs that the caller passes. Behind them stand the weights that the subject owns."""
+        """Number of inputs that the caller passes. They are followed by the weights that the subject owns."""
         return self.count
 
     @property

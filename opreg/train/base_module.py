@@ -234,7 +234,7 @@ class BaseModule(Checked):
             raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 
     def _stays_bound(self, force_rebind: bool) -> bool:
-        """Whether it is bound already and must not be bound again; logs a warning then."""
+        """Whether the module is bound and ``force_rebind`` is false; logs a warning in this case."""
         stays = self.binded and not force_rebind
         if stays:
             self.logger.warning("the module is bound already; force_rebind=True binds it again")
@@ -409,7 +409,8 @@ class BaseModule(Checked):
                 values = eval_metric.get_global_name_value()
             if monitor is not None:
                 monitor.toc_print()
-            _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
+            if batch_end_callback is not None:
+                _call(batch_end_callback, BatchEndParam(epoch, nbatch, eval_metric, locals()))
             nbatch += 1
         if values is None:
             raise ArgumentError("fit: train_data has no batches. If it is at its end, call reset()")

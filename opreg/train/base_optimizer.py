@@ -356,14 +356,15 @@ class Optimizer(Checked):
         for index, weight, grad, state in updates:
             name, states = self._operator(state)
             data = weight._data
-            if name != last or weight._ctx is not ctx or data.dtype is not dtype:  # few differ from the one before
+            # Most weights have the kind of the previous one.
+            if name != last or weight._ctx is not ctx or data.dtype is not dtype:
                 last, ctx, dtype = name, weight._ctx, data.dtype
                 kind = kinds.setdefault((name, ctx, dtype), len(kinds))
             shape, arrays = data.shape, [data]
             for operand in (grad, *states):
                 array = operand._data
                 if array.shape != shape or array.dtype is not dtype or operand._ctx is not ctx:
-                    self._check(index, weight, grad, state)  # allows states of the optimizer's own shape
+                    self._check(index, weight, grad, state)  # accepts states that have a shape of their own
                 arrays.append(array)
             rows.append(Row(index, name, ctx, kind, arrays))
         return rows
@@ -384,7 +385,7 @@ class Optimizer(Checked):
                 counts = self._index_update_count
             if own_rates:
                 key = kind, *self._counted(index)
-            else:  # as ``_counted`` does, without its calls
+            else:  # the same as ``_counted``, inlined for speed
                 count = counts[index] = counts.get(index, first) + 1
                 if count > self.num_update:
                     self.num_update, rate = count, None
@@ -493,8 +494,11 @@ class Optimizer(Checked):
 
     def _factors(self, rows: Sequence[Row], attribute: str, by_name: Mapping[Index, float]) -> Iterable[float]:
         """``_factor`` of several weights."""
-        if self.param_dict or by_name:
-            return [self._factor(index, attribute, by_name) for index, _, _, _, _ in rows]
+        if self.param_dict:
+            return [self._factor(row[0], attribute, by_name) for row in rows]
+        if by_name:  # as ``_factor`` does, without its calls
+            names = self.idx2name
+            return [by_name[row[0]] if row[0] in by_name else by_name.get(names.get(row[0], ""), 1.0) for row in rows]
         return itertools.repeat(1.0)
 
     def _get_lr(self, index: Index) -> float:

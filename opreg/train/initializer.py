@@ -135,7 +135,7 @@ class Initializer(Checked):
         """Name and settings as JSON, for ``create``."""
         if any(isinstance(value, (NDArray, np.ndarray)) for value in self._kwargs.values()):
             self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
-                            for name, value in self._kwargs.items()}  # lists, as programs read them later
+                            for name, value in self._kwargs.items()}  # programs read these settings as lists
         return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
 
     def __eq__(self, other: object) -> bool:
@@ -320,7 +320,7 @@ class Normal(Initializer):
 
 
 class Orthogonal(Initializer):
-    """``scale`` times an orthogonal matrix, of the first axis against all others.
+    """``scale`` times an orthogonal matrix: its rows are the first axis of the weight, its columns all other axes.
 
     A. Saxe, J. McClelland, S. Ganguli, Exact solutions to the nonlinear dynamics of learning in deep linear
     neural networks, 2013.

@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy
-from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
-from ..core.settings import Checked, whole_number
+from ..core.settings import whole_number
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..measures import f_score, negative_log_likelihood
-from .named import Named
+from .base_metric import (
+    METRICS,
+    Arrays,
+    EvalMetric,
+    Measure,
+    alias,
+    check_label_shapes,
+    host_array,
+    name_value_pairs,
+    register,
+)
 
 __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "TopKAccuracy", "F1", "MCC", "PCC", "MAE",
            "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "Perplexity", "PearsonCorrelation", "Loss", "Torch",
@@ -29,22 +38,8 @@ __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "Accuracy", "Top
 
 __getattr__ = inner(__name__)
 
-_REGISTERED = Named("metric")
-
-#: Labels or predictions: an array, or a list of them.
-Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike]
-#: A function of label and prediction that returns a value, or a sum and a count.
-Measure: TypeAlias = Callable[[numpy.ndarray, numpy.ndarray], float | tuple[float, int]]
 #: Arguments from which ``create`` makes a metric.
 MetricLike: TypeAlias = "EvalMetric | str | Mapping[str, Any] | Measure | Sequence[MetricLike]"
-
-
-def register(klass: type, *names: str) -> type:
-    """A decorator that registers a metric by the name of its class in lower case, and by further names."""
-    return _REGISTERED.enter(klass, *names)
-
-
-alias = _REGISTERED.alias
 
 
 def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
@@ -68,132 +63,10 @@ def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(part, *args, **kwargs) for part in metric])
     if isinstance(metric, (str, Mapping)):
-        return _REGISTERED.make(metric, args, kwargs)
+        return METRICS.make(metric, args, kwargs)
     if callable(metric):
         return CustomMetric(metric, *args, **kwargs)
     raise ArgumentError(f"metric: expected one, its name, a function or a list of those, got {metric!r}")
-
-
-def _host(array: Any) -> numpy.ndarray:
-    return array.asnumpy() if isinstance(array, NDArray) else numpy.asarray(array)
-
-
-def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool = False) -> tuple[Any, Any]:
-    """Labels and predictions, with ``wrap`` in lists, after a check that their lengths, or with ``shape`` their shapes,
-    are equal.
-
-    Raises
-    ------
-    ShapeError
-        When they differ.
-    """
-    if wrap:
-        labels = labels if isinstance(labels, (list, tuple)) else [labels]
-        preds = preds if isinstance(preds, (list, tuple)) else [preds]
-    of_labels, of_preds = (labels.shape, preds.shape) if shape else (len(labels), len(preds))
-    if of_labels != of_preds:
-        what = "shape" if shape else "number"
-        hint = "; a metric's output_names and label_names choose among several" if wrap else ""
-        raise ShapeError(f"labels and predictions differ in {what}: {of_labels} and {of_preds}{hint}")
-    return labels, preds
-
-
-@_REGISTERED.of
-class EvalMetric(Checked):
-    """A value accumulated over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
-    ``global_sum_metric`` and ``global_num_inst`` if there is a value that ``reset_local`` does not reset.
-
-    Parameters
-    ----------
-    name : str
-        Name returned by ``get``.
-    output_names, label_names : list of str or None
-        Names of the predictions and labels for ``update_dict``, in order; all by default.
-    """
-
-    def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,
-                 **kwargs: Any):
-        self.name = str(name)
-        self.output_names, self.label_names = output_names, label_names
-        self._kwargs = {key: value for key, value in kwargs.items() if key != "has_global_stats"}
-        self.reset()
-
-    # A subclass may set its attributes in its own reset.
-    sum_metric, num_inst = 0.0, 0
-    global_sum_metric, global_num_inst = 0.0, 0
-
-    def __str__(self) -> str:
-        return f"EvalMetric: {dict(self.get_name_value())}"
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments from which ``create`` makes it again."""
-        return {**self._kwargs, "metric": type(self).__name__, "name": self.name, "output_names": self.output_names,
-                "label_names": self.label_names}
-
-    def update_dict(self, label: Mapping[str, NDArray], pred: Mapping[str, NDArray]) -> None:
-        """Update with arrays by name."""
-        self.update(self._chosen("label", self.label_names, label), self._chosen("output", self.output_names, pred))
-
-    def _chosen(self, what: str, names: Sequence[str] | None, arrays: Mapping[str, NDArray]
-                ) -> list[NDArray]:
-        if names is None:
-            return list(arrays.values())
-        for name in names:
-            if name not in arrays:
-                raise ArgumentError(f"metric {self.name}: there is no {what} {name!r}. {did_you_mean(name, arrays)}")
-        return [arrays[name] for name in names]
-
-    def update(self, labels: Any, preds: Any) -> None:
-        """Add a batch."""
-        raise NotImplementedError(f"{type(self).__name__} must define update, which adds a batch")
-
-    def _add(self, value: float, count: int = 1) -> None:
-        self.sum_metric += value
-        self.global_sum_metric += value
-        self.num_inst += count
-        self.global_num_inst += count
-
-    def reset(self) -> None:
-        """Reset the metric."""
-        self.global_sum_metric, self.global_num_inst = 0.0, 0
-        self.reset_local()
-
-    def reset_local(self) -> None:
-        """Reset the value of ``get``."""
-        self.sum_metric, self.num_inst = 0.0, 0
-
-    def _value(self, total: float, count: int) -> float:
-        """The metric from sum and count."""
-        return total / count
-
-    def get(self) -> tuple[Any, Any]:
-        """Name and value since the last reset; NaN before the first update."""
-        return self.name, _python_number(self._value(self.sum_metric, self.num_inst)) if self.num_inst else float("nan")
-
-    def get_global(self) -> tuple[Any, Any]:
-        """Name and value since the last ``reset``, not affected by ``reset_local``."""
-        if not self.global_num_inst:  # no update yet, or a subclass with one sum only
-            return self.get()
-        return self.name, _python_number(self._value(self.global_sum_metric, self.global_num_inst))
-
-    def get_name_value(self) -> list[tuple[str, float]]:
-        """Pairs of name and value."""
-        return _pairs(self.get())
-
-    def get_global_name_value(self) -> list[tuple[str, float]]:
-        """Pairs of name and value, as in ``get_global``."""
-        return _pairs(self.get_global())
-
-
-def _python_number(value: Any) -> Any:
-    """A NumPy scalar as a Python number, which is printed without its type."""
-    return value.item() if isinstance(value, numpy.generic) else value
-
-
-def _pairs(entry: tuple[Any, Any]) -> list[tuple[str, float]]:
-    """The result of ``get``, with one name or several, as pairs."""
-    names, values = (part if isinstance(part, list) else [part] for part in entry)
-    return list(zip(names, values))
 
 
 @alias("composite")
@@ -240,7 +113,7 @@ class CompositeEvalMetric(EvalMetric):
 
     @staticmethod
     def _listed(entries: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
-        pairs = [pair for of_metric in entries for pair in _pairs(of_metric)]
+        pairs = [pair for of_metric in entries for pair in name_value_pairs(of_metric)]
         return [name for name, _ in pairs], [value for _, value in pairs]
 
     def get(self) -> tuple[Any, Any]:
@@ -286,7 +159,7 @@ class Accuracy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            labelled, classes = _host(label), _host(pred)
+            labelled, classes = host_array(label), host_array(pred)
             if classes.shape != labelled.shape:
                 if not -classes.ndim <= self.axis < classes.ndim:
                     check_label_shapes(labelled, classes, shape=True)
@@ -312,7 +185,7 @@ class TopKAccuracy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
+            classes, scores = host_array(label).astype("int64").ravel(), host_array(pred)
             if scores.ndim > 2:
                 raise ShapeError(f"predictions: expected scores by row and class, got shape {scores.shape}")
             check_label_shapes(classes, scores)
@@ -345,7 +218,7 @@ class _Binary(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
+            classes, scores = host_array(label).astype("int64").ravel(), host_array(pred)
             predicted = scores.argmax(axis=1) if scores.ndim > 1 else scores.astype("int64")
             check_label_shapes(classes, predicted)
             if len(numpy.unique(classes)) > 2:
@@ -422,8 +295,9 @@ class PCC(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            classes, scores = _host(label).astype("int64").ravel(), _host(pred)
-            predicted = (scores.argmax(axis=1) if scores.ndim > _host(label).ndim else scores.astype("int64")).ravel()
+            classes, scores = host_array(label).astype("int64"), host_array(pred)
+            predicted = (scores.argmax(axis=1) if scores.ndim > classes.ndim else scores.astype("int64")).ravel()
+            classes = classes.ravel()
             check_label_shapes(classes, predicted)
             count = int(max(classes.max(initial=0), predicted.max(initial=0))) + 1
             self._confusion = self._grown(self._confusion, count)
@@ -463,7 +337,7 @@ class CrossEntropy(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            classes, chances = _host(label).astype("int64").ravel(), _host(pred)
+            classes, chances = host_array(label).astype("int64").ravel(), host_array(pred)
             check_label_shapes(classes, chances)
             of_label = chances[numpy.arange(classes.size), classes]
             with numpy.errstate(divide="ignore"):
@@ -499,7 +373,7 @@ class Perplexity(EvalMetric):
     def update(self, labels: Arrays, preds: Arrays) -> None:
         total, count = 0.0, 0
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            wanted, chances = _host(label).astype("int64").ravel(), numpy.moveaxis(_host(pred), self.axis, -1)
+            wanted, chances = host_array(label).astype("int64").ravel(), numpy.moveaxis(host_array(pred), self.axis, -1)
             classes = chances.shape[-1]
             if wanted.size != chances.size // classes:
                 raise ShapeError(f"labels and predictions differ in number: {wanted.size} and "
@@ -527,7 +401,7 @@ class _Error(EvalMetric):
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
             targets, predicted = (array.reshape(-1, 1) if array.ndim == 1 else array
-                                  for array in (_host(label), _host(pred)))
+                                  for array in (host_array(label), host_array(pred)))
             self._add(self.measure(targets.astype(float) - predicted))
 
 
@@ -590,7 +464,7 @@ class PearsonCorrelation(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for label, pred in zip(*check_label_shapes(labels, preds, wrap=True)):
-            pair = numpy.stack([_host(pred).ravel().astype(float), _host(label).ravel().astype(float)])
+            pair = numpy.stack([host_array(pred).ravel().astype(float), host_array(label).ravel().astype(float)])
             if self.average == "macro":
                 self._add(float(numpy.corrcoef(pair)[0, 1]))
             else:
@@ -616,7 +490,7 @@ class Loss(EvalMetric):
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
         for pred in preds if isinstance(preds, (list, tuple)) else [preds]:
-            losses = _host(pred)
+            losses = host_array(pred)
             self._add(float(losses.sum(dtype=float)), losses.size)
 
 
@@ -671,7 +545,7 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
         for label, pred in zip(labels, preds):
-            value = self._feval(_host(label), _host(pred))
+            value = self._feval(host_array(label), host_array(pred))
             self._add(*(value if isinstance(value, tuple) else (value, 1)))
 
 

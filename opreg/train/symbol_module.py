@@ -118,7 +118,8 @@ class Module(BaseModule):
         # a label that the symbol lacks is still passed to metrics
         inputs = {*self.data_names, *self._label_names, *self._state_names}
         self._param_names = [name for name in arguments if name not in inputs]
-        self._numbers = {name: i for i, name in enumerate(self._param_names)}  # as the optimizer identifies them
+        # The optimizer identifies weights by these indices.
+        self._numbers = {name: i for i, name in enumerate(self._param_names)}
         self._aux_names = symbol.list_auxiliary_states()
         self.output_names = self._output_names = symbol.list_outputs()
         self._output_axes = [DataDesc.get_batch_axis(symbol[i].attr("__layout__"))
@@ -462,7 +463,7 @@ class Module(BaseModule):
             store.agree("the network", parts.structure(self._symbol))
         if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
             self._reduce(store, optimizer)
-            store, on_store = None, False  # here, too, during backward
+            store, on_store = None, False  # every rank updates its weights, with gradients summed during backward
         self._optimizer, self._updater = optimizer, None if on_store else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, on_store
         if store is not None:
@@ -581,12 +582,13 @@ class Module(BaseModule):
         descriptions = []
         for i, desc in enumerate(ordered):
             shape, axis = list(values[0][i].shape), DataDesc.get_batch_axis(desc.layout)
-            if any(list(value[i].shape) != shape for value in values):
+            if any(list(value[i].shape) != shape for value in values[1:]):
                 raise ShapeError(f"forward: {desc.name}: all batches of a list must have one shape, got "
                                  f"{', '.join(str(value[i].shape) for value in values)}")
             if axis >= 0:
                 shape[axis] *= len(values)
-            descriptions.append(DataDesc(desc.name, shape, desc.dtype, desc.layout))
+            descriptions.append(desc if desc.shape == tuple(shape) else
+                                DataDesc(desc.name, shape, desc.dtype, desc.layout))
         return descriptions
 
     def _without_labels(self, data: list[DataDesc]) -> list[DataDesc]:

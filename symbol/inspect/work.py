@@ -75,7 +75,7 @@ def work_of(plan: Plan, step: Step) -> Work:
     node = step.node
     if node is None:  # a step of the executor: it fills, copies or adds memory
         written = sum(int(out.nbytes) for out in step.outs if out is not None)
-        if step.title:  # an update: one call or one launch
+        if step.title:  # the step of an update is one call or one launch
             return Work(1, sum(int(array.nbytes) for array in step.ins if array is not None), written, None,
                         step.instructions)
         read = 0 if step.kernel == "zeros" else written * (2 if step.kernel == "add" else 1)

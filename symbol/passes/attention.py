@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opreg.builtin.attention_parts import DroppedWeights, MaskedScores, MatrixView, Part, Product, Weights
-from opreg.builtin.layers.scaled_attention import in_blocks
+from opreg.builtin.layers.attention_scores import in_blocks
 from opreg.core.addresses import address_of
 from opreg.core.graph import Entry, Node
 from opreg.core.op import Op

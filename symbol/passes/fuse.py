@@ -46,13 +46,15 @@ _MOST = 64
 # The number of elements from which on an array does not stay in the cache from forward to backward.
 _LARGE = 1 << 17
 # The cost of storing and loading an element, in additions of cached elements, if the last-level cache holds a part of
-# the array. In compiled functions it is much higher.
+# the array. In compiled functions this
+# cost is much higher.
 _STORING = 10
 # The same on a device, for four bytes, in its instructions: as many as an H200 computes while it moves eight bytes, by
 # its data sheet. A function such as exp takes there about five times as many instructions as its cost in additions.
 _STORING_ON_DEVICE, _FUNCTION, _STEPS_OF_FUNCTIONS = 50, 4, 5
 
-# Dtypes whose sums may be rearranged. In smaller ones, a rearranged product overflows too easily.
+# Dtypes whose sums may be rearranged. In dtypes of fewer bits, a rearranged product overflows
+# too easily.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
 
 
@@ -286,7 +288,7 @@ class _Composer:
             self.costs, self.again = _costs(program, expressions, split)
         self.backward = {groups[node] for node in program.nodes[split:] if node in groups}
         self.outside = set(program.heads)  # entries that are read outside of their group
-        self.inlining: set[_Group] = set()  # groups that compute a value of another group again
+        self.inlining: set[_Group] = set()  # groups that compute a value of another group a second time
         for node in program.nodes:
             group = groups.get(node)
             for entry in _read(node):

@@ -126,7 +126,7 @@ def _tail(node: Node, declared: EpilogueOperator, program: Program, readers: dic
 
 
 def _norm(node: Node, tail: _Tail, rank: int) -> Norm | None:
-    """The norm over channels that a node computes of the tail's end, or None."""
+    """The norm over channels that a node computes from the last result of the tail; None if it computes another one."""
     if node.op is None or node.op.rules.norm is None or node.inputs[0] != tail.end:
         return None
     norm = node.op.rules.norm(node.attrs)

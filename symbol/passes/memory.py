@@ -195,7 +195,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             reused.last = max(end, position)
             dying.setdefault(reused.last, []).append(reused)
         for dead in dying.pop(position, ()):
-            if dead.last == position:  # else a later entry took it over
+            if dead.last == position:  # otherwise a later entry uses this memory
                 frees[dead.ctx].give(dead.offset, dead.nbytes)
                 dead.last = -2
     memory.arena = {ctx: free.end for ctx, free in frees.items()}

@@ -35,7 +35,7 @@ KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for k
            if kernel.rule.function.__module__.startswith(("opreg.builtin", "opreg.backends"))}
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
 #: Reasons why a kernel may decline all rows.
-NEVER = ("no vectorised form", "nothing to compute", "is not installed", "numpy is asked for",
+NEVER = ("no vectorised form", "nothing to compute", "is not installed", "OPREG_JIT=numpy forbids it",
          "has no threads to be held")
 # Operators whose sets lie along the first axis for every input.
 FIRST_AXIS = {"_backward_IdentityAttachKLSparseReg": "its axis is not the last"}

@@ -456,7 +456,7 @@ def test_a_declined_call_has_a_reason(name: str, ins: tuple, reason: str | None)
 
 def test_the_mode_chooses_numba_or_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     with compiler.use("numpy"):
-        assert _reason("sigmoid", BIG) == "numpy is asked for"
+        assert _reason("sigmoid", BIG) == "OPREG_JIT=numpy forbids it"
     with compiler.use("numba"):
         assert _reason("tanh", BIG[:1, :1]) is None
     monkeypatch.setattr(compiler, "_missing", lambda: "numba is not installed")
@@ -492,7 +492,7 @@ def test_an_executor_waits_for_the_compiler_on_request() -> None:
     close(found, 1 / (1 + np.exp(-x)), 4)
     with compiler.use("numpy"):
         executor = _bound(x)
-        assert "sigmoid gate: ufuncs; numba declined: numpy is asked for" in executor.explain()
+        assert "sigmoid gate: ufuncs; numba declined: OPREG_JIT=numpy forbids it" in executor.explain()
 
 
 def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,9 +532,9 @@ def test_a_child_forked_during_a_compilation_compiles_itself(monkeypatch: pytest
     monkeypatch.setattr(compiler, "_compile", compile)
     monkeypatch.setattr(compiler.warnings, "warn", lambda *args, **keywords: None)
     first, second = (compiler.function_of(text, np.dtype("float32"), 1) for text in ("a", "b"))
-    first.ask()
+    first.request()
     assert begun.wait(60)
-    second.ask()
+    second.request()
     threading.Timer(0.1, go_on.set).start()
     child = os.fork()
     if not child:
@@ -564,7 +564,7 @@ def test_calls_that_cannot_be_compiled_go_on(monkeypatch: pytest.MonkeyPatch) ->
 def test_other_devices_are_left_alone() -> None:
     call = _call(get("sigmoid"), {}, [BIG])
     call.xp = object()
-    assert compiled_kernel(get("sigmoid")).accepts(call) == "only arrays of NumPy"  # type: ignore[misc]
+    assert compiled_kernel(get("sigmoid")).accepts(call) == "it computes only arrays of NumPy"  # type: ignore[misc]
     assert backend("cpu").xp is np
 
 

@@ -39,10 +39,10 @@ def _same(name: str, given: dict[str, Any], first: list[np.ndarray], then: list[
     """Compares both kernels; returns whether the operator has a kernel in two parts for these arrays."""
     op = get(name)
     attrs = op.complete(given)
-    function = quiet(op.rules.prepare, attrs, *first)
+    rule, modules = op.kernels[0].rule, [np] * op.kernels[0].in_parts
+    function = quiet(op.rules.prepare, attrs, *modules, *first)
     if function is None:
         return False
-    rule = op.kernels[0].rule
     for arrays in (first, then):
         expected = quiet(rule.function, np, *arrays, **rule.select(attrs))
         found = quiet(function, *arrays)

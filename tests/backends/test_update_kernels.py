@@ -40,13 +40,13 @@ def waited() -> Iterator[None]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[compiler.Function]:
     """The compiled functions that have been called."""
     made: list[compiler.Function] = []
-    over = updates.over
+    table_runner = updates.table_runner
 
     def spy(function, *args):
         made.append(function)
-        return over(function, *args)
+        return table_runner(function, *args)
 
-    monkeypatch.setattr(updates, "over", spy)
+    monkeypatch.setattr(updates, "table_runner", spy)
     return made
 
 

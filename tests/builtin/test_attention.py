@@ -11,7 +11,7 @@ import opreg as mx
 import opreg.nn as nn
 from opreg import autograd, nd, sym, vmap
 from opreg.backends.numba import compiler
-from opreg.builtin.layers import scaled_attention
+from opreg.builtin.layers import attention_scores, scaled_attention
 from opreg.core.registry import ops
 from opreg.errors import AttrError, DTypeError, ShapeError
 
@@ -32,8 +32,8 @@ def _dropped(arrays: list, p: float) -> tuple:
 
 @pytest.mark.parametrize("blocks", [(128, 512), (2, 3)])
 def test_dropout_keeps_some_weights_and_scales_them(blocks, monkeypatch):
-    monkeypatch.setattr(scaled_attention, "_QUERIES", blocks[0])
-    monkeypatch.setattr(scaled_attention, "_KEYS", blocks[1])
+    monkeypatch.setattr(attention_scores, "_QUERIES", blocks[0])
+    monkeypatch.setattr(attention_scores, "_KEYS", blocks[1])
     arrays = _arrays(queries=40, keys=50)
     whole = _dropped(arrays, 0.0).asnumpy()
     with autograd.train_mode():
@@ -58,8 +58,8 @@ def test_dropout_draws_anew_and_from_the_seed():
 
 @pytest.mark.parametrize("blocks", [(128, 512), (2, 3)])
 def test_the_gradient_drops_the_same_weights_as_forward(blocks, monkeypatch):
-    monkeypatch.setattr(scaled_attention, "_QUERIES", blocks[0])
-    monkeypatch.setattr(scaled_attention, "_KEYS", blocks[1])
+    monkeypatch.setattr(attention_scores, "_QUERIES", blocks[0])
+    monkeypatch.setattr(attention_scores, "_KEYS", blocks[1])
     arrays = _arrays()
     for x in arrays:
         x.attach_grad()
@@ -136,8 +136,8 @@ def test_a_mask_of_integers_is_refused():
                                    {"use_mask": True, "fill": -1e4, "causal": True}], ids=str)
 @pytest.mark.parametrize("heads", [1, 4])
 def test_compiled_blocks_equal_those_of_numpy(heads, attrs, dtype, monkeypatch):
-    monkeypatch.setattr(scaled_attention, "_QUERIES", 16)
-    monkeypatch.setattr(scaled_attention, "_KEYS", 8)
+    monkeypatch.setattr(attention_scores, "_QUERIES", 16)
+    monkeypatch.setattr(attention_scores, "_KEYS", 8)
     compiled = importlib.import_module("opreg.backends.numba.operators.attention")
     for name, size in (("_ROWS", 7), ("_COLUMNS", 20), ("_CHUNK", 15)):
         monkeypatch.setattr(compiled, name, size)
@@ -174,8 +174,8 @@ def test_compiled_blocks_equal_those_of_numpy(heads, attrs, dtype, monkeypatch):
 
 
 def test_the_gradient_of_one_head_is_a_sum_over_parts(monkeypatch):
-    monkeypatch.setattr(scaled_attention, "_QUERIES", 4)
-    monkeypatch.setattr(scaled_attention, "_KEYS", 3)
+    monkeypatch.setattr(attention_scores, "_QUERIES", 4)
+    monkeypatch.setattr(attention_scores, "_KEYS", 3)
     arrays = _arrays(heads=1, batch=1, queries=30, keys=40)
     found = []
     for parts in (1, 8):

@@ -21,7 +21,7 @@ def _draws(name: str, count: int, **attrs: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("words, axis", [("left_right", 1), ("top_bottom", 0)])
-def test_flips_half_of_the_time(words: str, axis: int) -> None:
+def test_random_flips_turn_half_of_the_images(words: str, axis: int) -> None:
     found = _draws(f"_image_random_flip_{words}", 200)
     flipped = (found == np.flip(_IMAGE, axis)).all(axis=(1, 2, 3))
     assert (flipped | (found == _IMAGE).all(axis=(1, 2, 3))).all()

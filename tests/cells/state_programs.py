@@ -18,7 +18,7 @@ from tests.cells.state_pieces import FURTHER
 class Piece(NamedTuple):
     """A piece of state: statements that set it up, expressions that read it, statements that change it.
 
-    ``{i}`` is its number, ``{v}`` a value, another one each time.
+    In the statements, ``{i}`` stands for the number of the piece, and ``{v}`` for a value that differs in each use.
     """
 
     setup: str

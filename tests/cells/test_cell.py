@@ -167,8 +167,10 @@ def test_deleted_children_are_gone_and_missing_ones_named():
     assert [name for name, _ in cell.parameters_and_names()] == ["right.inner.w"]
     with pytest.raises(AttributeError, match="The 'Tree' object has no attribute 'own'"):
         cell.own  # noqa: B018
-    with pytest.raises(AttributeError, match="Did you mean 'right'"):
-        cell.rigth  # noqa: B018
+    cell.scale = 2.0
+    for name, near in (("rigth", "right"), ("scael", "scale"), ("register_forwrd_hook", "register_forward_hook")):
+        with pytest.raises(AttributeError, match=f"Did you mean '{near}'.*Valid: right"):
+            getattr(cell, name)
     with pytest.raises(AttributeError, match="no attribute 'zzz'"):
         del cell.zzz
 

@@ -190,7 +190,7 @@ def test_results_of_backward_become_gradients(run, returned, expected):
     assert found.dtype is ms.float32 and numbers(found) == expected
 
 
-def test_defaults_keywords_and_a_context_of_its_own(run):
+def test_apply_takes_defaults_and_keywords_and_each_call_has_a_context(run):
     function = of(lambda ctx, a, scale=2.0: a * scale, lambda ctx, g: (g * 3, None))
     assert numbers(run(ms.grad(lambda a: function.apply(a)))(x())) == [3, 3]
     assert numbers(run(ms.grad(lambda a: function.apply(scale=5.0, a=a)))(x())) == [3, 3]

@@ -139,7 +139,7 @@ def test_weights_have_gradients_in_the_order_requested(run):
     assert numbers(run(grad(net, None, [net.unused, net.w, net.w]))(x())) == ([0] * 2, X.tolist(), X.tolist())
 
 
-def test_weights_that_are_not_trained_have_zeros(run):
+def test_gradients_of_weights_that_are_not_trained_are_zeros(run):
     net = Line()
     function = run(grad(net, None, [net.w, net.b]))
     net.w.requires_grad = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import dataclasses
 import functools
 import io
 import types
@@ -109,6 +110,101 @@ def test_a_change_of_an_argument_is_seen(name: str) -> None:
         assert not np.array_equal(before, expected)
         for _ in range(2):
             np.testing.assert_array_equal(compiled(x, value).asnumpy(), expected)
+
+
+class Attributes(dict):
+    """A dict whose elements are attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+class Numbers(list):
+    """A list with a method, and an attribute."""
+
+    k: Any = 1.0
+
+    def total(self) -> Any:
+        return sum(self)
+
+
+class Pair(tuple):
+    """A pair with a method."""
+
+    def total(self) -> Any:
+        return self[0] + self[1]
+
+
+Named = collections.namedtuple("Named", ["a", "b"])
+
+
+class More(Named):
+    """A named tuple with attributes."""
+
+
+@dataclasses.dataclass
+class Fields:
+    """A dataclass with an attribute that is no field."""
+
+    a: Any
+
+    def __post_init__(self) -> None:
+        self.k = 3.0
+
+
+def given(value: Any, k: Any) -> Any:
+    """The value with an attribute."""
+    value.k = k
+    return value
+
+
+#: Containers of a class of their own with two tensors, and a function that reads them.
+CONTAINERS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], Any]]] = {
+    "OrderedDict": (lambda a, b: collections.OrderedDict(x=a, b=b), lambda v: v["x"] * isinstance(
+        v, collections.OrderedDict) + next(iter(v.values()))),
+    "an order that was changed": (lambda a, b: (v := collections.OrderedDict(x=a, b=b), v.move_to_end("x"))[0],
+                                  lambda v: v[next(reversed(v))] * len(v)),
+    "defaultdict": (lambda a, b: collections.defaultdict(lambda: 3.0, x=a), lambda v: v["x"] * v.copy()["none"]),
+    "Counter": (lambda a, b: collections.Counter(x=a), lambda v: v["x"] * (v["none"] + 2)),
+    "attributes": (lambda a, b: Attributes(x=a, b=b), lambda v: v.x * v.b),
+    "list": (lambda a, b: Numbers([a, b]), lambda v: v.total() * v.k),
+    "list with a number": (lambda a, b: given(Numbers([a]), 4.0), lambda v: v.total() * v.k),
+    "list with a tensor": (lambda a, b: given(Numbers([a]), b), lambda v: v.total() * v.k),
+    "tuple": (lambda a, b: Pair((a, b)), lambda v: v.total()),
+    "named tuple": (lambda a, b: given(More(a, b), 4.0), lambda v: v.a * v.k + v.b),
+    "dataclass": (lambda a, b: Fields(a), lambda v: v.a * v.k),
+    "dataclass with a tensor": (lambda a, b: given(Fields(a), b), lambda v: v.a * v.k),
+    "nested": (lambda a, b: [Attributes(x=Numbers([a]), b={"k": given(Fields(b), 5.0)})],
+               lambda v: v[0].x.total() * v[0].b["k"].k * v[0].b["k"].a),
+}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_containers_keep_their_class_and_attributes(name: str) -> None:
+    """As arguments and results of compiled functions and of transformations."""
+    make, read = CONTAINERS[name]
+    a, b = Tensor([1.0, -2.0]), Tensor([3.0, 5.0])
+    gradient = ms.grad(lambda v, x: (read(v) * x).sum(), 1)
+    for function in (lambda v, x: read(v) * x, gradient, ms.ops.vmap(lambda v, x: read(v) * x, (None, 0))):
+        np.testing.assert_array_equal(ms.jit(function)(make(a, b), a).asnumpy(), function(make(a, b), a).asnumpy())
+    result = ms.jit(lambda v: v)(make(a, b))
+    assert type(result) is type(make(a, b))
+    np.testing.assert_array_equal(read(result).asnumpy(), read(make(a, b)).asnumpy())
+    made = ms.jit(lambda a, b: make(a * 2, b))(a, b)
+    np.testing.assert_array_equal(read(made).asnumpy(), read(make(a * 2, b)).asnumpy())
+
+
+@pytest.mark.parametrize("name", ["list with a number", "named tuple", "dataclass"])
+def test_a_changed_attribute_of_a_container_is_seen(name: str) -> None:
+    make, read = CONTAINERS[name]
+    value, compiled = make(Tensor(1.0), Tensor(2.0)), ms.jit(lambda v: read(v))
+    for k in (2.0, 8.0, [1.0]):
+        if isinstance(k, list):
+            value.k, read = k, lambda v: v[0] * v.k[0] if isinstance(v, (list, tuple)) else v.a * v.k[0]
+            compiled(value)
+            k[0] = 16.0
+        else:
+            value.k = k
+        assert compiled(value).item() == read(value).item()
 
 
 @pytest.mark.parametrize("name", ["a generator", "an iterator", "a file"])

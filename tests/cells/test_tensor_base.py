@@ -785,7 +785,7 @@ def test_settings_of_the_compiler_are_stored():
             wrong()
 
 
-def test_arrays_share_memory():
+def test_from_numpy_shares_the_memory_of_the_array():
     array = np.ones(2, np.float32)
     shared = ms.from_numpy(array)
     also = Tensor.from_numpy(array)

@@ -453,6 +453,7 @@ def test_plain_names_come_first(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("argv, words", [
     (["run", "net.json", "--inpt", "x=1"], r"unrecognized arguments: --inpt.*Did you mean '--input'"),
+    (["as-mxnet"], "required: script$"), (["plot"], "required: MODEL$"),
     (["ops", "--al=1"], "all"), (["ops", "--jsn"], "Did you mean '--json'"), (["ops", "a", "b"], "arguments: b$"),
     (["profile", "net.json", "--trase=f"], "Did you mean '--trace'"),
     (["--versoin"], "Did you mean '--version'")])

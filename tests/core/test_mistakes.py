@@ -490,7 +490,7 @@ def test_a_model_without_loss_says_what_the_network_gets() -> None:
     assert "Model without a loss_fn passes all 2 columns" in caught.value.__notes__[-1]
 
 
-def test_files_of_another_kind_name_their_reader(tmp_path: Any) -> None:
+def test_reading_a_file_of_another_kind_names_the_function_that_reads_it(tmp_path: Any) -> None:
     arrays, graph = str(tmp_path / "a.params"), str(tmp_path / "a.json")
     nd.save(arrays, {"x": nd.ones(2)})
     sym.var("x").save(graph)

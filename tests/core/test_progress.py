@@ -199,7 +199,7 @@ def test_argument_and_environment_switch_the_line_on_or_off(terminal: Terminal, 
     assert bool(terminal.getvalue()) == wanted
 
 
-def test_no_line_without_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_fit_prints_no_progress_line(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=(stream := io.StringIO())))
     module().fit(data(40), num_epoch=1)
     module().fit(data(40), num_epoch=1, batch_end_callback=mx.callback.ProgressBar(10))

@@ -523,7 +523,7 @@ def test_a_view_that_is_written_before_and_after_the_memory_was_handed_to_others
         y.backward()
 
 
-def test_rows_that_are_used_and_filled_one_after_the_other():
+def test_a_write_to_a_row_leaves_gradients_of_other_rows_valid():
     """Writing one row of an array does not invalidate other rows that were read, for any number of rows."""
     x, h = array(np.ones(2)), nd.zeros((3000, 2), dtype="float64")
     x.attach_grad()

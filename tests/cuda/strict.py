@@ -351,7 +351,7 @@ class _Ufunc:
         return _run("accumulate", self._ufunc.accumulate, (array,), dict(axis=axis, dtype=dtype, out=out))
 
     def outer(self, left: Any, right: Any) -> Any:
-        """The function of all pairs of elements."""
+        """The results for all pairs of one element of each array."""
         return _run("outer", self._ufunc.outer, (left, right), {})
 
     def at(self, array: Any, indices: Any, *values: Any) -> None:

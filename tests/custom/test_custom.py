@@ -1469,3 +1469,17 @@ def test_a_prop_without_outputs_runs_for_its_effect():
     name = registered(Watch, list_outputs=lambda self: [], infer_shape=lambda self, shapes: (shapes, [], []))
     assert nd.Custom(nd.array([1, 2]), op_type=name) == []
     assert seen[-1] == ([1, 2], 0)
+
+
+@BOTH
+def test_an_operator_without_inputs_has_the_dtype_float32(run):
+    class Fives(mx.operator.CustomOp):
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], 5)
+
+    name = registered(Fives, list_arguments=lambda self: [], infer_shape=lambda self, shapes: ([], [(2,)], []))
+    out = nd.Custom(op_type=name) if run is eagerly else sym.Custom(op_type=name).simple_bind(mx.cpu()).forward()[0]
+    assert (out.dtype, out.asnumpy().tolist()) == (np.float32, [5, 5])
+    name = registered(Fives, list_arguments=lambda self: [])
+    with pytest.raises(ArgumentError, match="has no arguments, whose shape its outputs could have: write infer_shape"):
+        nd.Custom(op_type=name) if run is eagerly else sym.Custom(op_type=name).simple_bind(mx.cpu())

@@ -455,7 +455,7 @@ def test_a_dry_run_is_not_recorded():
     assert set(seen) == {False}
 
 
-def test_a_shape_that_changes_from_run_to_run():
+def test_a_result_whose_shape_changes_between_runs_is_refused():
     """A changed shape is refused; the result is not repeated to fill the output."""
     lengths = itertools.chain([3, 3, 1], itertools.repeat(1))
     executor = defined(lambda x: nd.ones(next(lengths)))(sym.var("x")).simple_bind(mx.cpu(), x=(3,))

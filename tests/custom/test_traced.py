@@ -399,7 +399,7 @@ def test_arrays_that_backward_does_not_read_are_not_kept():
     assert held(True) < held(False)
 
 
-def test_arrays_that_were_not_declared():
+def test_a_traced_backward_reads_only_declared_arrays():
     own = {"declare_backward_dependency": lambda self, og, ins, outs: [*og, *outs]}
     name = registered(operator_of(lambda x: nd.tanh(x), lambda g, x, y: g[0] * (1 - y[0] ** 2)), **own)
     executor = bound(name, [np.ones(2)])

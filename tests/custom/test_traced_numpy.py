@@ -149,6 +149,8 @@ ROWS = {
     "axes": (lambda x: np.transpose(x[None], (2, 0, 1)).squeeze(1) + np.swapaxes(x, 0, 1) + np.moveaxis(x, 0, -1)
              + np.rollaxis(x, 1) + np.squeeze(np.atleast_2d(x)).T + np.atleast_1d(x).T, X),
     "broadcast to": (lambda z: np.broadcast_to(z, (3, 4)) * 2, Z),
+    "broadcast together": (lambda x: np.broadcast_arrays(x[:1], x * x)[0] + np.broadcast_arrays(x, X[0])[1], X),
+    "grids": (lambda x: np.meshgrid(x[0], x[1] * x[1])[1] + np.meshgrid(X[1], x[0], indexing="ij", sparse=True)[1], X),
     "joined": (lambda x, y: np.concatenate([x, y, X], axis=1), X, Y),
     "joined in depth": (lambda x, y: np.dstack([x, y])[..., 1] + np.dstack([x[0], y[0]])[0, :, 0], X, Y),
     "joined in a row": (lambda x, y: np.concatenate((x, y), axis=None), X, Y),

@@ -57,14 +57,14 @@ def written(path: Path, rows: list[dict[str, Any]], schema: dict[str, Any], shar
     return path
 
 
-def test_a_file_of_mindspore(recorded: Path) -> None:
+def test_the_reader_gives_the_rows_that_mindspore_wrote(recorded: Path) -> None:
     reader = FileReader(recorded)
     alike(list(reader.get_next()), ROWS)
     assert (reader.len(), reader.schema()["x"]) == (3, {"type": "float32", "shape": [2, 2]})
     alike(list(FileReader([recorded], columns=["id"]).get_next()), [{"id": row["id"]} for row in ROWS])
 
 
-def test_the_same_bytes_in_the_pages(recorded: Path, tmp_path: Path) -> None:
+def test_the_pages_of_a_file_have_the_bytes_of_mindspore(recorded: Path, tmp_path: Path) -> None:
     """The blob page, and the raw page except for the length of numbers, are MindSpore's."""
     path = written(tmp_path / "mine", ROWS, SCHEMA)
     assert path.read_bytes()[1 << 14:(1 << 14) + (1 << 15)] == RECORDED[1 << 14:(1 << 14) + (1 << 15)]
@@ -115,7 +115,7 @@ def test_damaged_files_are_refused(recorded: Path) -> None:
     (lambda w: FileWriter("x").write_raw_data([]), "call add_schema before"),
     (lambda w: w.set_page_size(5), "page_size must be a multiple of 4 from"),
 ], ids=range(10))
-def test_mistakes_of_a_writer(call: Callable[[FileWriter], Any], said: str, tmp_path: Path) -> None:
+def test_mistakes_in_calls_of_a_writer_are_named(call: Callable[[FileWriter], Any], said: str, tmp_path: Path) -> None:
     writer = FileWriter(tmp_path / "rows")
     writer.set_page_size(1 << 15)
     writer.add_schema(SCHEMA)
@@ -131,7 +131,7 @@ def test_an_existing_file_is_kept(recorded: Path) -> None:
         FileWriter(recorded)
 
 
-def test_a_dataset_of_rows(recorded: Path) -> None:
+def test_a_mind_dataset_gives_the_columns_and_rows_of_a_file(recorded: Path) -> None:
     rows = list(ds.MindDataset(recorded, shuffle=False).create_dict_iterator(output_numpy=True))
     assert list(rows[0]) == ["f", "id", "img", "name", "v", "x"]
     assert [(row["id"].dtype, row["id"].shape, row["img"].tolist(), str(row["name"])) for row in rows[:2]] == [

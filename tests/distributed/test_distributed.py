@@ -304,7 +304,7 @@ if os.environ["PMI_RANK"] == "0":
 @needs_mpi
 @needs_pidfd
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_a_rank_that_ends_at_once_leaves_another_its_time(name: str, tmp_path: Path) -> None:
+def test_a_rank_saves_its_work_after_another_rank_has_ended(name: str, tmp_path: Path) -> None:
     """The other rank saves its work, also if the first one ended just after its start."""
     (tmp_path / "sitecustomize.py").write_text(LATE.format(before=os.listdir("/dev/shm")))
     saved = tmp_path / "saved"

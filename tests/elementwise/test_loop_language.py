@@ -477,7 +477,7 @@ logsumexp = reduction("_example_logsumexp", _logsumexp, "The logarithm of the su
 for _op in (rms, logsumexp):
     _op.where = None  # as for a built-in operator
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "max", "min"])
-def test_a_reduction_of_an_array_in_another_order_lies_in_order(name):
+def test_a_reduction_of_a_transposed_array_is_contiguous(name):
     """The result is contiguous, also if the call was prepared for contiguous arrays."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
     prepared = op.rules.prepare(op.complete({"axis": 0}), data.copy())

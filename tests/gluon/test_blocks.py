@@ -204,7 +204,7 @@ def test_calls_that_wait_for_their_gradients_do_not_share_a_plan():
     assert first.asscalar() == 3 and second.asscalar() == 7
 
 
-def test_gradients_of_gradients_through_a_hybridized_layer():
+def test_a_hybridized_layer_has_second_derivatives():
     x = nd.array([[1.0, 2.0]])
     x.attach_grad()
     layer = nn.HybridLambda(lambda F, x: x * x * x)

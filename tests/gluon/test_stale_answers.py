@@ -94,7 +94,9 @@ BLOCKS: dict[str, tuple[str, ...]] = {
     **{f"hybrid_forward of a block inside, {kind}": (
         f"{INNER}\nimport types\nnet, inner = inside({made})",
         "inner.hybrid_forward = types.MethodType(lambda self, F, x: x * 3, inner)",
-        "inner.hybrid_forward = lambda F, x: x * 4", "del inner.hybrid_forward")
+        "inner.hybrid_forward = lambda F, x: x * 4", "del inner.hybrid_forward",
+        "vars(inner)['hybrid_forward'] = lambda F, x: x * 5", "vars(inner).pop('hybrid_forward')",
+        "inner.hybrid_forward = lambda F, x: x * 6", "vars(inner).pop('hybrid_forward')")
        for kind, made in (("a user's", "Inner()"), ("a layer", LEAKY))},
     **{f"element of the settings of a layer {how}": (
         f"import copy, pickle\nmade = nn.BatchNorm(0, in_channels=3)\nmade.initialize()\nnet, layer = inside({made})",

@@ -286,7 +286,7 @@ def test_a_state_of_an_earlier_pass_is_a_constant():
         loss.backward()
         assert x.grad.asscalar() == expected
     with autograd.record():
-        h += x  # recorded no more, it may be changed
+        h += x  # allowed, since the tape no longer holds h
     h.backward()
     assert x.grad.asscalar() == 1
     with autograd.record():

@@ -601,8 +601,8 @@ def test_errors_have_no_internal_context(call):
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
-def test_calls_of_one_form_differ_in_their_arrays():
-    """The cache of calls holds their forms, never their arrays."""
+def test_cached_calls_read_the_arrays_of_each_call():
+    """The cache holds the shapes, dtypes and attributes of calls, never their arrays."""
     x, y = nd.array([1.0]), nd.array([2.0])
     for left, right in ((x, x), (x, y), (y, x)):
         assert nd.broadcast_sub(left, right).asscalar() == (left - right).asscalar()

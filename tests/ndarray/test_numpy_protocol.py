@@ -43,6 +43,9 @@ FUNCTIONS = {
     "products by axes": lambda x: np.tensordot(x, x * Y, ([1], [1])), "norm": lambda x: np.linalg.norm(x, axis=1),
     "products by letters": lambda x: np.einsum("ij,kj,k->i", x, x, Y[:, 0]),
     "inverse": lambda x: np.linalg.inv(x @ x.T + np.eye(2)) * np.linalg.det(x @ x.T),
+    "broadcast": lambda x: np.broadcast_arrays(x[:1], x * x)[0] * Y,
+    "grid": lambda x: np.meshgrid(x[0], x[1])[1] * X[0],
+    "sparse grid": lambda x: np.meshgrid(x[0], Y[0], indexing="ij", sparse=True)[0] * Y[0],
     "flip": lambda x: np.flip(x, 1) * Y, "NumPy's number": lambda x: np.float64(2) * x + x / np.float64(3),
 }
 

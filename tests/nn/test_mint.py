@@ -50,7 +50,7 @@ EAGER = re.compile(r"mint\.(equal|allclose)|mint\.nn\.")
 
 
 @of_each([case for case in CASES if not EAGER.search(case)], by=function_of)
-def test_compiled_functions_give_the_same(case: str) -> None:
+def test_compiled_functions_of_mint_equal_eager_ones(case: str) -> None:
     names = [name for name in INPUTS if re.search(rf"(?<![\w.']){name}(?![\w(=])", case)]
     values = [Tensor(eval(INPUTS[name])) for name in names]
     beside = {"mint": mint, "F": F, "f64": ms.float64}

@@ -60,6 +60,9 @@ ALIKE = [
     "np.linalg.norm(x, -1, axis=(0, 1))",
     "np.linalg.solve(x @ x.T, y)", "np.linalg.det(x @ x.T)", "np.linalg.slogdet(x @ x.T)[1]", "np.unique(x)",
     "np.tril(x[0])", "np.rot90(x, -1)", "np.percentile(x, 30.0, axis=1)",
+    "np.broadcast_arrays(y, x[:1])[1]", "np.broadcast_arrays(x[0, 0], y, x)[0]", "np.meshgrid(x[0], y[1])[0]",
+    "np.meshgrid(y[0], x[0], y[1], indexing='ij')[1]", "np.meshgrid(x[0], y[:, 0], sparse=True)[0]",
+    "np.meshgrid(y[0, 0], x)[1]",
 ]
 #: Expressions whose sum has a gradient, which agrees with central differences.
 GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not any(word in text for word in (
@@ -87,7 +90,8 @@ def test_expressions_are_those_of_numpy(text: str) -> None:
 
 
 #: Expressions that symbols refuse, since shapes depend on values, or are read.
-SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.median(x)", "x.copy()"}
+SHAPED = {"x[x > 2]", "x[x[:, 0] > 1]", "np.median(x)", "x.copy()", *[
+    text for text in ALIKE if "broadcast_arrays" in text or ("meshgrid" in text and "sparse" not in text)]}
 
 
 @pytest.mark.usefixtures("numpy_manners")
@@ -100,6 +104,23 @@ def test_symbols_compute_the_same(text: str) -> None:
     expected = np.asarray(_value(text, np, X, Y))
     assert found.shape == expected.shape
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
+
+
+@pytest.mark.usefixtures("numpy_manners")
+@of_each(["sum", "prod", "mean", "std", "var", "cumsum", "max", "average"])
+def test_blocks_reduce_integers_to_the_same_dtypes_in_both_ways(name: str) -> None:
+    class Block(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return getattr(F.np, name)(x)
+
+    for dtype in ("bool", "uint8", "int32", "int64", "float16"):
+        x, block = mnp.array([[1, 2], [3, 100]], dtype=dtype), Block()
+        eager = block(x)
+        block.hybridize()
+        assert (eager.dtype, eager.shape) == (block(x).dtype, block(x).shape)
+        np.testing.assert_array_equal(eager.asnumpy(), block(x).asnumpy())
+        if name in ("sum", "prod"):
+            assert eager.dtype == ("int64" if dtype == "bool" else dtype)
 
 
 @pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])
@@ -477,7 +498,7 @@ class _Product(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_blocks_under_use_np_hold_such_parameters_whose_shapes_follow_from_products(hybrid: bool) -> None:
+def test_parameters_under_use_np_are_arrays_of_np_and_get_their_shapes_from_products(hybrid: bool) -> None:
     net = _Product()
     net.initialize()
     if hybrid:

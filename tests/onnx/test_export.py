@@ -240,7 +240,8 @@ def _drawn(thing: Any, *given: np.ndarray, opset: int | None = None) -> tuple[An
     (mx.sym.random.exponential(2.0, shape=(400, 5)), [], 2.0, 2.0),
     (mx.sym.random.randint(-3, 5, shape=(400, 5)), [], 0.5, (63 / 12) ** 0.5),
     (mx.sym.random.exponential_like(Variable("x"), 0.5), [(400, 5)], 2.0, 2.0)])
-def test_numbers_drawn_by_way_of_uniform_ones(drawn: Symbol, given: list[Any], mean: float, spread: float) -> None:
+def test_exported_distributions_made_of_uniform_values_have_their_moments(
+        drawn: Symbol, given: list[Any], mean: float, spread: float) -> None:
     _, found = _drawn(drawn, *[_floats(*shape) for shape in given])
     dtype = np.int32 if mean == 0.5 else np.float32
     for out in found:
@@ -253,7 +254,8 @@ def test_numbers_drawn_by_way_of_uniform_ones(drawn: Symbol, given: list[Any], m
     ("uniform", ([0, 4, 2], [2, 4, 1]), (1, 4, np.nan), (3 ** -0.5, 0, np.nan)),
     ("normal", ([0, 4, 2], [2, 0, -1]), (0, 4, np.nan), (2, 0, np.nan)),
     ("exponential", ([4, 0.5, -1],), (0.25, 2, np.nan), (0.25, 2, np.nan))])
-def test_numbers_drawn_by_parameters(name: str, parameters: Sequence[Any], mean: Any, spread: Any) -> None:
+def test_exported_sample_operators_draw_by_their_parameters(
+        name: str, parameters: Sequence[Any], mean: Any, spread: Any) -> None:
     given = [np.float32(each) for each in parameters]
     op = getattr(mx.sym, f"sample_{name}")
     _, found = _drawn(op(*map(Variable, "ab"[:len(given)]), shape=(3000,)), *given)

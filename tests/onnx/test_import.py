@@ -376,7 +376,7 @@ def test_weights_in_nodes_are_parameters() -> None:
         np.testing.assert_allclose(executor.forward()[0].asnumpy(), want, rtol=1e-5, atol=1e-6)
 
 
-def test_weights_of_one_name_in_two_branches() -> None:
+def test_constants_of_one_name_in_two_branches_stay_apart() -> None:
     """Constants of the first branch become parameters; those of the second stay constants."""
     def side(factor: float) -> Any:
         weight = numpy_helper.from_array(np.float32([factor, 1]), "w")

@@ -22,6 +22,7 @@ from opreg.errors import ArgumentError
 from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
 from opreg.pictures.graph_facts import facts_of
+from opreg.pictures.layered import Item, Link, arrange
 from opreg.pictures.layout import lay_out
 from opreg.pictures.overview import overview
 from opreg.pictures.svg import path_of, svg
@@ -562,3 +563,15 @@ def test_the_document_runs_as_it_stands(tmp_path, monkeypatch, capsys):
         exec(compile(block, "pictures.md", "exec"), space)
     assert {path.name for path in tmp_path.iterdir()} == {"net.svg", "cell.svg", "plan.svg", "net.html"}
     assert "Trainable params" in capsys.readouterr().out
+
+
+def test_lines_from_several_outputs_do_not_cross_beside_a_long_line() -> None:
+    """The gates of an unrolled LSTM stand in the order of the outputs that they read, though one is read far below."""
+    slice_, gates, product, state, out = 0, (1, 2, 3, 4), (5, 6), 7, 8
+    items = [Item(200.0 if i == slice_ else 60.0, 20.0) for i in range(9)]
+    links = [Link(slice_, gate, start, None, ("slice", i))
+             for i, (gate, start) in enumerate(zip(gates, (-75.0, -25.0, 25.0, 75.0)))]
+    links += [Link(source, target, 0.0, None, source) for source, target in (
+        (1, 6), (3, 6), (2, 5), *[(each, state) for each in product], (state, out), (4, out))]
+    rows = arrange(items, links)
+    assert sorted(gates, key=lambda gate: rows.x[gate]) == [*gates]

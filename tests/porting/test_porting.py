@@ -307,7 +307,7 @@ def test_arrays_of_several_elements_are_not_converted(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("program, printed", PROGRAMS)
-def test_runs_as_in_python_2(program: str, printed: str) -> None:
+def test_compiled_programs_print_the_same_as_in_python_2(program: str, printed: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     with redirect_stdout(io.StringIO()) as out:
         exec(compiled(program.encode(), "program.py"), {"__name__": "program"})
@@ -467,8 +467,8 @@ def test_files_without_permission_to_read_are_named(tmp_path: Path, capsys: pyte
     assert main(["port", str(tmp_path)]) == 1 and "a.py:1: not read: Permission denied" in capsys.readouterr().err
 
 
-def test_unwritable_files_are_named_and_the_rest_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str],
-                                                         monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_files_are_named_and_the_others_are_ported(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(change) -> None:
         if change.path.name == "a.py":
             raise OSError(28, "No space left on device")

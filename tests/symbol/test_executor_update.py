@@ -117,7 +117,7 @@ def test_explain_shows_the_steps_that_update_weights(name: str) -> None:
     title, *steps = explained(weights.executor)
     if name in BY_STEPS:
         assert title == "update:" and [step.split("-> ")[1] for step in steps] == ["fc_weight, fc_bias"]
-        assert "_update: ufuncs; numba declined: numpy is asked for" in steps[0]
+        assert "_update: ufuncs; numba declined: OPREG_JIT=numpy forbids it" in steps[0]
     else:
         kind = type(weights.optimizer).__name__
         assert title == f"update: {kind} moves each weight by itself" and not steps

@@ -142,7 +142,7 @@ def test_a_residual_block_is_folded_with_its_sum():
                                    ("Convolution", "BatchNorm", "elemwise_add", "relu")]
 
 
-def test_kernel_for_large_work():
+def test_folded_convolutions_of_several_blocks_equal_the_graph():
     """The sizes are real ones, with enough work for several threads and blocks."""
     net = sym.relu(unit(sym.relu(unit(sym.Variable("data"), "a", 64)), "b", 64, (1, 1)))
     assert_same(net, (2, 64, 28, 28))

@@ -82,7 +82,7 @@ def bound(net, arrays, is_train=True):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("case", CASES)
-def test_graphs_equal_eager_arrays(case, sign):
+def test_loops_in_graphs_give_the_values_and_gradients_of_eager_loops(case, sign):
     arrays = values(sign)
     outs, grads = eagerly(case, arrays)
     net = graph(case)

@@ -167,7 +167,7 @@ def lines(text: str) -> list[str]:
 
 @needs_compiler
 @pytest.mark.parametrize("name", PARTS)
-def test_launches_of_a_step_and_the_text_of_explain(name: str) -> None:
+def test_replayed_steps_launch_the_listed_kernels_and_explain_says_so(name: str) -> None:
     forward, backward, text = PARTS[name]
     make, arrays = NETS[name]
     executor = Bound(make(), arrays, mx.gpu(0)).executor

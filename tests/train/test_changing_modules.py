@@ -65,6 +65,60 @@ CHANGES = (
 CALLS = ("answer(M, batch(N, 1), False)", "answer(M, batch(N, 2), True)", "learn(M, batch(N, 0))",
          "learn(M, batch(N, 1))", "learn(M, batch(N, 2))")
 
+BUCKETS = """
+import numpy as np
+import opreg as mx
+from opreg import nd, sym
+scale = 1.0
+def graph(length):
+    x = sym.FullyConnected(sym.var('data'), num_hidden=4, name='fc1', flatten=False)
+    x = sym.mean(sym.BatchNorm(x, axis=2, name='bn') * scale, axis=1)
+    for _ in range(length % 2):
+        x = sym.tanh(x)
+    x = sym.FullyConnected(x, num_hidden=3, name='fc2')
+    return sym.SoftmaxOutput(x, name='softmax'), ('data',), ('softmax_label',)
+def shapes(length, count): return [('data', (count, length, 2))], [('softmax_label', (count,))]
+def batch(length, count, number):
+    data, label = shapes(length, count)
+    return mx.io.DataBatch([nd.array(np.sin(np.arange(count * length * 2) + number).reshape(data[0][1]))],
+                           [nd.array((np.arange(count) + number) % 3)], bucket_key=length, provide_data=data,
+                           provide_label=label)
+def make():
+    module = mx.mod.BucketingModule(graph, default_bucket_key=4)
+    module.bind(*shapes(4, 2))
+    module.init_params(mx.init.Constant(0.25))
+    arguments, states = module.get_params()
+    module.set_params({name: nd.array(np.cos(np.arange(each.size) * 1.7).reshape(each.shape))
+                       for name, each in arguments.items()}, states)
+    module.init_optimizer(None, 'sgd', {'learning_rate': 0.125, 'momentum': 0.5})
+    return module
+def parameters(module): return [array for named in module.get_params() for array in named.values()]
+def answer(module, data, train):
+    module.forward(data, is_train=train)
+    return module.get_outputs()
+def learn(module, data):
+    module.forward_backward(data)
+    module.update()
+    return module.get_outputs() + parameters(module)
+"""
+#: Changes of the bucketing modules ``m`` and ``q``: ``L`` is a length, the key of a bucket.
+BUCKET_CHANGES = (
+    "M.switch_bucket(L, *shapes(L, N))", "M.prepare(batch(L, N, 0))", "q.set_params(*m.get_params())",
+    "M.set_params({name: each * V for name, each in M.get_params()[0].items()}, M.get_params()[1])",
+    "M.init_params(mx.init.Constant(V), force_init=True)", "learn(M, batch(L, 2, 3))",
+    "answer(M, batch(L, N, 4), True)",
+    "M._curr_module._exec_group.execs[0].arg_dict['fc1_weight'][1:3] = V",
+    "M._curr_module._exec_group.execs[0].aux_dict['bn_moving_mean'][:] = V",
+    "M._buckets[4].set_params({'fc2_bias': nd.full((3,), V)}, {}, allow_missing=True)",
+    "M._curr_module._optimizer.lr = V", "M._curr_module._optimizer.wd = V",
+    "M._curr_module._optimizer.set_lr_mult({'fc1_weight': V})",
+    "M.init_optimizer(None, 'adam', {'learning_rate': V}, force_init=True)",
+    "M._curr_module.save_optimizer_states(folder + '/states')",
+    "M._curr_module.load_optimizer_states(folder + '/states')",
+    "M.save_checkpoint(folder + '/module', 1)", "q.set_params(*mx.model.load_checkpoint(folder + '/module', 1)[1:])",
+    "M.install_monitor(mx.mon.Monitor(1))", "scale = V",
+)
+
 TRAINERS = """
 import numpy as np
 import opreg as mx
@@ -147,8 +201,9 @@ def by_file(value: Any) -> Any:
 
 def filled(text: str, chooses: random.Random, **words: str) -> str:
     """The text with values for its words of one letter."""
-    words = {**words, "V": repr(chooses.choice([0.25, 0.5, 1.5])), "N": repr(chooses.choice([2, 4, 6]))}
-    return re.sub(r"(?<!\w)([MNPTV])(?!\w)", lambda found: words[found[1]], text)
+    words = {**words, "L": repr(chooses.choice([2, 3, 4, 5])), "V": repr(chooses.choice([0.25, 0.5, 1.5])),
+             "N": repr(chooses.choice([2, 4, 6]))}
+    return re.sub(r"(?<!\w)([LMNPTV])(?!\w)", lambda found: words[found[1]], text)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -162,6 +217,17 @@ def test_a_module_agrees_with_its_copy_after_any_changes(seed: int, tmp_path: An
         module = chooses.choice("mmq")
         twins.change(filled(chooses.choice(CHANGES), chooses, M=module))
         twins.agree(filled(chooses.choice(CALLS), chooses, M=module), chooses.choice([copy.deepcopy, by_file]))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bucketing_module_agrees_with_its_copy_after_any_changes(seed: int, tmp_path: Any) -> None:
+    chooses = random.Random(seed)
+    twins = Twins(f"{BUCKETS}\nm, q = make(), make()", "m, q", folder=str(tmp_path))
+    for _ in range(6):
+        module = chooses.choice("mmq")
+        twins.change(filled(chooses.choice(BUCKET_CHANGES), chooses, M=module))
+        twins.agree(filled(chooses.choice(CALLS).replace("batch(", "batch(L, "), chooses, M=module), copy.deepcopy)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -212,7 +212,7 @@ struct Rules {
         return MASK == 1 && row < queries && column < keys && hides(mask[row * mask_row + column * mask_column]);
     }
 
-    // The factor of dropout for a weight; see ``scaled_attention._multiples``.
+    // The factor of dropout for a weight; see ``attention_scores.dropout_factors``.
     __device__ __forceinline__ float multiple(int row, int column) const {
         if constexpr (!DROPS) return 1.0f;
         const unsigned a = mixed((first_row + row) * 0x9e3779b1u + row_key), b = mixed(column * 0x85ebca77u + column_key);

@@ -249,13 +249,13 @@ def library(xp: ArrayModule) -> Library | str:
     """The library for an array module's devices, or the reason why there is none; searched for once."""
     try:
         version = int(xp.cuda.runtime.runtimeGetVersion())
-    except Exception as error:  # CuPy's own, if it has no runtime
+    except Exception as error:  # an error of CuPy, if there is no CUDA runtime
         if is_transient(error):
             raise
         return f"the array module names no version of CUDA: {error}"
     try:
         return Library(load(version // 1000))
-    except (OSError, AttributeError) as error:  # or one that lacks a function
+    except (OSError, AttributeError) as error:  # the library is missing or lacks a function
         if is_transient(error):
             raise
         return f"cublasLt does not load: {error}"

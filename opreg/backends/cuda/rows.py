@@ -16,7 +16,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout
+from opreg.elementwise.rows import RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
@@ -220,10 +220,8 @@ def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
 def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
     """For each phase of a kernel, its reductions and the outputs that it stores. A phase without either reads no
     rows."""
-    code, arity, last = rows.expression.code, rows.expression.arity, max(rows.phases, default=0)
     stored = [i for i, along in enumerate(rows.results) if along is RowLayout.ELEMENT and shape.outs[i] is not None]
-    return [([p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS and rows.phases[arity + p] == phase + 1],
-             stored if phase == last else []) for phase in range(last + 1)]
+    return [(rows.reduced(phase), stored if phase == rows.last_phase else []) for phase in range(rows.last_phase + 1)]
 
 
 def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) -> tuple[list[int], set[int | float]]:
@@ -242,10 +240,7 @@ def _passes(rows: RowExpression, shape: Shape) -> list[int]:
 
 def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
     """The statements of registers with one value per row that can be computed from this phase on."""
-    arity = rows.expression.arity
-    return [text.line(p) for p, (prim, _) in enumerate(rows.expression.code)
-            if rows.registers[arity + p] is RowLayout.ROW and rows.phases[arity + p] == phase
-            and prim.name not in REDUCTIONS]
+    return list(map(text.line, rows.of_rows(phase)))
 
 
 def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:

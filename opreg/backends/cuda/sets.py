@@ -53,7 +53,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
     known_values = dict(enumerate(zip(ins, roles)))
     steps: list[Callable[[], None]] = []
-    for phase in range(1, max(rows.phases) + 1):
+    for phase in range(1, rows.last_phase + 1):
         registers = _handed_on(rows, phase)
         places: list[Array | None] = [scratch(len(known_values) + i, keep, dtype) for i in range(len(registers))]
         results: list[int | float] = [*registers]

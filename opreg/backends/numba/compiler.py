@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "cut", "function_of", "idle", "mode", "over",
-           "runner", "steps", "unavailable", "use", "wait"]
+__all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "calls_of_parts", "function_of", "idle", "mode",
+           "runner", "steps", "table_runner", "unavailable", "use", "wait"]
 
 _MODES = ("auto", "numpy", "numba")
 
@@ -105,13 +105,13 @@ def _missing() -> str | None:
 
 
 def idle() -> str | None:
-    """The reason why nothing is compiled at all, or None."""
-    return "numpy is asked for" if mode() == "numpy" else _missing()
+    """The reason why this process compiles nothing, or None."""
+    return "OPREG_JIT=numpy forbids it" if mode() == "numpy" else _missing()
 
 
 def unavailable(call: Call) -> str | None:
-    """The reason why nothing is compiled for a call, whatever it computes, or None."""
-    return idle() or (None if call.xp is np else "only arrays of NumPy")
+    """The reason why no kernel of numba accepts a call, independent of its operator, or None."""
+    return idle() or (None if call.xp is np else "it computes only arrays of NumPy")
 
 
 # ------------------------------------------------------------------------------------------------- compiling
@@ -140,24 +140,25 @@ class Function:
         self.compiled: CFunc | None = None  # owns the machine code
 
     def compile(self) -> None:
-        """Compile it, or load it from the cache, unless that is done."""
+        """Compile the function, or load its machine code from the cache, unless the address is known."""
         with _COMPILING:
             if self.address is None:
                 compiled = self.compiled = _compile(self.source, self.dtype)
                 _caller()  # compiled here, so that no run waits for it
                 self.address = compiled.address
 
-    def ask(self) -> None:
-        """Have it compiled in another thread."""
+    def request(self) -> None:
+        """Let another thread compile the function."""
         if self.thread is None:
             self.thread = threading.Thread(target=self._work, name="opreg compiler")
             self.thread.start()
 
     def spent(self, seconds: float) -> None:
-        """Count the time that NumPy took in its place; have it compiled if that is as long as compiling takes."""
+        """Count the time that NumPy took in place of the function. If the sum is as long as compiling takes, another
+        thread compiles it."""
         self.left -= seconds
         if self.left < 0:
-            self.ask()
+            self.request()
 
     def _work(self) -> None:
         with _COMPILING:
@@ -178,7 +179,8 @@ _COMPILING = threading.RLock()
 
 
 def _forget_compilations() -> None:
-    """A forked child has none of its parent's threads, so what they were compiling can be requested again."""
+    """In a forked child, let functions be requested again that threads of the parent were compiling: the child has none
+    of these threads."""
     _COMPILING.release()
     for function in _FUNCTIONS.values():
         function.thread = None
@@ -252,7 +254,7 @@ if TYPE_CHECKING:
 
 
 def _fill_registers(function: ir.Function) -> None:
-    """Have loops of a function vectorised for registers of 64 bytes, if the processor has them.
+    """Let loops of a function use vector registers of 64 bytes, if the processor has them.
 
     For most processors the compiler prefers 32 bytes by default, since wide registers may lower the clock rate.
     """
@@ -355,21 +357,21 @@ def runner(function: Function, arrays: Sequence[Array], extents: Sequence[int], 
     table = np.array([*map(address_of, arrays), *extents], np.int64)
     # the machine code reads their memory by address, so references keep them alive
     keepalive = function, list(arrays), table
-    return over(function, table, total, total * numbers * function.length, keepalive)
+    return table_runner(function, table, total, total * numbers * function.length, keepalive)
 
 
-def over(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:
-    """``runner`` for a table; ``work`` is the number of elements times instructions, ``keepalive`` holds references to
-    all that the function reads."""
+def table_runner(function: Function, table: Array, total: int, work: int, keepalive: object) -> Callable[[], None]:
+    """A ``runner`` for a given table. ``work`` is the number of elements times instructions, ``keepalive`` holds
+    references to everything that the function reads."""
     # More parts than threads, so that one slow thread does not delay the rest.
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = cut(function, table, threads.evenly(total, parts), keepalive)
+    calls = calls_of_parts(function, table, threads.evenly(total, parts), keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 
-def cut(function: Function, table: Array, parts: Sequence[slice], keepalive: object) -> list[CompiledStep]:
+def calls_of_parts(function: Function, table: Array, parts: Sequence[slice], keepalive: object) -> list[CompiledStep]:
     """Calls of a compiled function, one for each part; they may run at the same time."""
     return [CompiledStep(np.array([[function.address, address_of(table), part.start, part.stop]], np.int64), keepalive)
             for part in parts]
@@ -418,7 +420,7 @@ class ThreadedStep(PlainStep):
 
 
 class CompilingStep(TieredStep):
-    """A step that runs NumPy's functions until its own is compiled; from then on, that is ``made``."""
+    """A step that runs NumPy's functions until its function is compiled, and then the compiled step, ``made``."""
 
     __slots__ = ("steps", "function", "make", "made")
 

@@ -37,7 +37,7 @@ class _Program:
         self.rows, self.code, self.arity = rows, rows.expression.code, rows.expression.arity
         self.constants: dict[str, int] = {}
         self.names = [f"x{i}" for i in range(self.arity)] + [f"r{p}" for p in range(len(self.code))]
-        self.last_phase = max(rows.phases, default=0)
+        self.last_phase = rows.last_phase
         self.stored: dict[int, int] = {}  # by register, the output that its values are stored in
         self.lines: list[str] = []
 
@@ -55,14 +55,9 @@ class _Program:
             return f"{name} = place(n)"
         return f"{name} = {prim.name}({', '.join(map(self.operand, args))})"
 
-    def reduced(self, phase: int) -> list[int]:
-        """The instructions that reduce at the end of a phase."""
-        return [p for p, (prim, _) in enumerate(self.code)
-                if prim.name in REDUCTIONS and self.rows.phases[self.arity + p] == phase + 1]
-
     def wanted(self, phase: int) -> list[int]:
         """The element-wise registers that a phase has to compute."""
-        registers: list[int | float] = [self.code[p].args[0] for p in self.reduced(phase)]
+        registers: list[int | float] = [self.code[p].args[0] for p in self.rows.reduced(phase)]
         if phase == self.last_phase:
             registers += [r for r, along in zip(self.rows.expression.results, self.rows.results)
                       if along is RowLayout.ELEMENT]
@@ -70,15 +65,8 @@ class _Program:
 
     def needed(self, phase: int) -> list[int]:
         """The element-wise instructions of a phase, without those whose values were stored by an earlier one."""
-        stack, positions = self.wanted(phase), set()
-        while stack:
-            register = stack.pop()
-            if register < self.arity or register in positions or self.rows.registers[register] is RowLayout.ROW or (
-                    register in self.stored and self.rows.phases[register] < phase):
-                continue
-            positions.add(register)
-            stack += [a for a in self.code[register - self.arity].args if isinstance(a, int)]
-        return sorted(register - self.arity for register in positions)
+        return self.rows.needed(self.wanted(phase), [
+            register for register in self.stored if self.rows.phases[register] < phase])
 
     def choose_stored(self) -> None:
         """Choose the register to store: an expensive one that the last phase needs, if it reads no element-wise
@@ -106,15 +94,11 @@ class _Program:
 
     def of_the_row(self, phase: int) -> None:
         """Write the instructions with one value per row that can be computed from this phase on."""
-        for p, (prim, _) in enumerate(self.code):
-            register = self.arity + p
-            if self.rows.registers[register] is RowLayout.ROW and self.rows.phases[register] == phase \
-                    and prim.name not in REDUCTIONS:
-                self.lines.append(f"    {self.statement(p)}")
+        self.lines += [f"    {self.statement(position)}" for position in self.rows.of_rows(phase)]
 
     def through(self, phase: int) -> None:
         """Write the loop over a row for a phase."""
-        reduced = self.reduced(phase)
+        reduced = self.rows.reduced(phase)
         for p in reduced:
             self.lines.append(f"    t{p} = {_STARTS[self.code[p].prim.name]}")
         body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is RowLayout.ELEMENT else ''}i]"

@@ -21,7 +21,7 @@ from opreg.elementwise.expression import Expression
 from opreg.typing import ArrayModule
 
 from ..weights import Columns, Tables, alike, formula_of, rows_of
-from .compiler import Function, function_of, idle, mode, over, steps
+from .compiler import Function, function_of, idle, mode, steps, table_runner
 from .values import FORMATS
 from .vector import VECTOR
 
@@ -115,7 +115,7 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
         return
     numbers, constant = table.numbers.copy(), np.array(constants or [0.0], function.dtype)
     numbers[0] = address_of(constant)
-    over(function, numbers, table.rows, table.size * function.length, (function, numbers, constant))()
+    table_runner(function, numbers, table.rows, table.size * function.length, (function, numbers, constant))()
 
 
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
@@ -135,7 +135,7 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
         rows, read = table.numbers.copy(), np.array([*rates.numbers, *constants, 0.0], function.dtype)
         rows[0] = address_of(read)
         rates.keep(functools.partial(read.__setitem__, slice(len(rates.numbers))))
-        return over(function, rows, table.rows, table.size * function.length, (function, rows, read, updates))
+        return table_runner(function, rows, table.rows, table.size * function.length, (function, rows, read, updates))
 
     return steps(function, make, otherwise)
 

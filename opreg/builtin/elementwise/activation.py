@@ -187,7 +187,7 @@ def leaky_relu_grad(g, ins, outs, *, act_type, slope):
 def backward_prelu(g, data, gamma):
     """The gradients of ``LeakyReLU`` with ``prelu``."""
     gamma_shape = _aligned(gamma.shape, data.shape)
-    above = data > 0.0  # one or zero: arithmetic can be fused, a choice cannot
+    above = data > 0.0  # 1 or 0, used in arithmetic, which can be fused; ``where`` cannot
     d_data = (above + (1.0 - above) * gamma.reshape(gamma_shape)) * g
     axes = tuple([i for i, dim in enumerate(gamma_shape) if dim == 1])
     d_gamma = ops._minimum_scalar(data, scalar=0.0) * g
@@ -253,4 +253,4 @@ def dropout_xp(xp, data, *, p, mode, axes, is_train, rng, out=None):
 
 @dropout.grad
 def dropout_grad(g, ins, outs, *, p):
-    return g[0] if p == 0.0 else g[0] * outs[1]  # ones: forward dropped nothing
+    return g[0] if p == 0.0 else g[0] * outs[1]  # outside of training, outs[1] is ones

@@ -79,7 +79,7 @@ def factors(xp: ArrayModule, bias: Array | None, norm: Sequence[Array], eps: flo
     return scale, shift if bias is None else shift + bias * scale
 
 
-@folded_convolution.kernel()  # no body: the rest is computed of each block of images while the cache holds it
+@folded_convolution.kernel()  # no body: norm, sum and relu are computed for a block of images while it is in the cache
 def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, num_filter, num_group, layout, no_bias,
                           normalized, added, eps, fix_gamma, relu, weights_first=False, out=None):
     bias, norm, other = parts_of(rest, no_bias, normalized, added)

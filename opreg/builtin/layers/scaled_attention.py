@@ -3,8 +3,8 @@ and keys.
 
 The reference kernel multiplies, takes the softmax and multiplies again. The other kernel does this for blocks of
 queries and keys, so the array of all scores never exists: only the logarithm of each row's sum is stored, from which
-the gradient recomputes the weights of a block. Dropout draws one key; the fate of a weight is a function of the key and
-the weight's position, in forward and backward alike.
+the gradient recomputes the weights of a block. Dropout draws one random key. The key and the position of a weight
+decide whether the weight is dropped, so forward and backward drop the same weights.
 """
 
 from __future__ import annotations
@@ -17,184 +17,25 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ...backends.blas import matmul, share
+from ...backends.blas import share
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import BatchedCall
 from ...core.spec import ANY, Shape, as_dtype, is_floating, show
-from ...core.threads import stretches
 from ...custom.composed import composed
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
+from .attention_scores import Scores, dropout_factors, dropout_key, heads_by_key, product, scale_of, several_blocks
 
-__all__ = ["PARTS", "dropout_key", "fills", "in_blocks", "run", "run_back", "scale_of", "decline_few_scores"]
+__all__ = ["PARTS", "run", "run_back", "decline_few_scores"]
 
-# Queries and keys of a block on the host. BLAS packs the keys and the values of a block once for all of its queries.
-_QUERIES, _KEYS = 512, 512
-# A head has its own blocks if its scores fill at least a fourth of a block, so that they stay in the cache.
-_WORTH = 4
 #: Parts of the gradient that threads may share, where there are as many blocks of keys.
 PARTS = 8
-# Scores of a block on another device, of all heads together.
-_SCORES = 1 << 24
-
-
-class Scores(NamedTuple):
-    """The operands from which scores are computed.
-
-    Attributes
-    ----------
-    query, key, value : arrays
-        Queries (batch, key heads, query heads for each key head, queries, size); keys and values (batch, key heads,
-        keys, size).
-    mask : array or None
-        Booleans, or terms to add, of shape (batch, key heads, query heads for each key head, queries, keys).
-    draw : array or None
-        Random key of the dropout; see ``_multiples``.
-    scale, p : float
-    causal : bool
-    fill : array or None
-        Scores of masked keys, see ``fills``, of shape (batch, key heads, query heads for each key head, queries, 1).
-    """
-
-    xp: ArrayModule
-    query: Array
-    key: Array
-    value: Array
-    mask: Array | None
-    draw: Array | None
-    scale: float
-    p: float
-    causal: bool
-    fill: Array | None
-
-    @classmethod
-    def of(cls, xp: ArrayModule, query: Array, key: Array, value: Array, mask: Array | None, draw: Array | None,
-           scale: float | None, p: float, causal: bool, fill: float) -> Scores:
-        """Scores of an operator's inputs."""
-        query = _by_head(wide(query), key.shape[1])
-        filled = None
-        if mask is not None:
-            shape = (*query.shape[:4], key.shape[2])
-            filled = fills(xp, mask, fill, causal, (shape[0], shape[1] * shape[2], *shape[3:]))
-            if filled is not None:
-                filled = filled.astype(query.dtype).reshape(*shape[:4], 1)
-            mask = xp.broadcast_to(mask, (shape[0], shape[1] * shape[2], *shape[3:])).reshape(shape)
-            if mask.dtype.kind != "b":
-                mask = wide(mask)
-        return cls(xp, query, wide(key), wide(value), mask, draw, scale_of(scale, query.shape[-1]), p, causal,
-                   filled)
-
-    def block(self, at: Any, rows: slice, columns: slice) -> tuple[Array, Array]:
-        """Scaled queries of a block of heads, and their scores for a block of keys."""
-        xp = self.xp
-        query = self.query[at][..., rows, :] * self.scale
-        many, stop, keys = query.shape[-3], min(rows.stop, self.query.shape[3]), self.key[at][..., columns, :]
-        query = query.reshape(*query.shape[:-3], many * query.shape[-2], query.shape[-1])
-        scores = _product(xp, query, xp.swapaxes(keys, -1, -2))
-        seen = scores.reshape(*scores.shape[:-2], many, scores.shape[-2] // many, scores.shape[-1])
-        if self.mask is not None:
-            mask = self.mask[at][..., rows, columns]
-            if mask.dtype.kind == "b":
-                seen[...] = xp.where(mask, seen, -math.inf if self.fill is None else self.fill[at][..., rows, :])
-            else:
-                seen += mask
-        last = columns.start + scores.shape[-1] - 1
-        if self.causal and last > rows.start:
-            later = xp.arange(rows.start, stop)[:, None] < xp.arange(columns.start, last + 1)
-            seen[...] = xp.where(later, -math.inf, seen)
-        return query, scores
-
-    def multiples(self, at: Any, rows: slice, columns: slice) -> Array | None:
-        """Factors of dropout for the weights of a block, in the shape of its scores."""
-        if self.draw is None:
-            return None
-        batch, heads, many, queries, _ = self.query.shape
-        numbers = self.xp.arange(batch * heads * many * queries).reshape(batch, heads, many, queries)[at][..., rows]
-        factors = _multiples(self.xp, self.draw, self.p, numbers.reshape(*numbers.shape[:-2], -1),
-                           self.xp.arange(columns.start, min(columns.stop, self.key.shape[2])))
-        return factors.astype(self.query.dtype)
-
-    def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:
-        """Blocks of heads that are independent, blocks of queries, and blocks of keys."""
-        batch, heads, many, queries, _ = self.query.shape
-        keys = self.key.shape[2]
-        if on_host:
-            rows, columns = max(1, _QUERIES // many), _KEYS
-            places: list[Any] = list(itertools.product(range(batch), range(heads)))
-        else:
-            columns = min(keys, 1 << 11)
-            rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
-        return places, stretches(queries, rows), stretches(keys, columns)
-
-    def seen(self, rows: slice, columns: slice) -> bool:
-        """Whether a query of a block attends to any of its keys."""
-        return not self.causal or columns.start < rows.stop
-
-
-def scale_of(scale: float | None, size: int) -> float:
-    """The factor of the products."""
-    return 1.0 / math.sqrt(max(size, 1)) if scale is None else scale
-
-
-def fills(xp: ArrayModule, mask: Array, fill: float, causal: bool, shape: Shape) -> Array | None:
-    """For each row, the score of keys that a boolean mask excludes.
-
-    None stands for minus infinity. In rows without any key all scores are equal, so zero is used: a large number would
-    round the logarithm of the row's sum.
-    """
-    if mask.dtype.kind != "b" or fill == -math.inf or not shape[3]:
-        return None
-    mask = mask.reshape((1,) * (4 - mask.ndim) + mask.shape)
-    first = xp.where(mask.any(axis=-1), mask.argmax(axis=-1), max(shape[2:]))
-    last = xp.arange(shape[2]) if causal else shape[3] - 1
-    return xp.broadcast_to(xp.where(first <= last, fill, 0.0), shape[:3])
-
-
-def _by_head(x: Array, heads: int) -> Array:
-    """(batch, heads, ...) with the heads of queries behind those of keys that they look at."""
-    return x.reshape(x.shape[0], heads, x.shape[1] // heads, *x.shape[2:])
-
-
-def _product(xp: ArrayModule, a: Array, b: Array) -> Array:
-    return matmul(xp, a, b)
 
 
 # ---------------------------------------------------------------------------------------------- dropout
-
-
-def _hashed(x: Array) -> Array:
-    """32-bit values of which each bit depends on all bits of these: MurmurHash3's last step, by A. Appleby."""
-    x = x ^ (x >> 16)
-    x = x * 0x85EBCA6B
-    x ^= x >> 13
-    x *= 0xC2B2AE35
-    x ^= x >> 16
-    return x
-
-
-def _multiples(xp: ArrayModule, draw: Array, p: float, rows: Array, columns: Array) -> Array:
-    """Factors of dropout for weights: zero with probability ``p``, else ``1 / (1 - p)``.
-
-    ``draw`` is two random numbers and whether weights are dropped at all; rows and columns are the places of weights.
-    """
-    key = draw.astype(xp.uint32)
-    row = _hashed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
-    column = _hashed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
-    is_kept = (_hashed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
-    is_kept = xp.logical_or(is_kept, key[2] == 0)
-    return is_kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
-
-
-def dropout_key(xp: ArrayModule, drops: bool, rng: Any) -> Array:
-    """Random integers that are the key of the dropout; zeros without dropout."""
-    if not drops:
-        return xp.zeros(3, dtype=xp.int32)
-    draw = xp.ones(3, dtype=xp.int32)
-    draw[:2] = rng.integers(0, (1 << 31) - 1, size=2)
-    return draw
 
 
 @declare(name="_attention_dropout", types="T,int32->T", unread=(0,))
@@ -209,7 +50,7 @@ attention_dropout.infer(like_inputs(0))
 @attention_dropout.kernel()  # no body: a mask is drawn
 def attention_dropout_xp(xp, scores, draw, *, p):
     rows = xp.arange(math.prod(scores.shape[:-1])).reshape(scores.shape[:-1])
-    return _multiples(xp, draw, p, rows, xp.arange(scores.shape[-1])).astype(scores.dtype)
+    return dropout_factors(xp, draw, p, rows, xp.arange(scores.shape[-1])).astype(scores.dtype)
 
 
 attention_dropout.grad(lambda g, ins, outs: (None, None))
@@ -314,7 +155,7 @@ def attention_xp(xp, query, key, value, *mask, causal, scale, p, mode, fill, is_
     multiples = scores.multiples((), *full)
     if multiples is not None:
         weights *= multiples
-    output = _product(xp, weights, scores.value).reshape(shape).astype(query.dtype)
+    output = product(xp, weights, scores.value).reshape(shape).astype(query.dtype)
     return output, (xp.log(total) + top).reshape(shape[:3]), draw
 
 
@@ -334,7 +175,7 @@ def attention_grad(g, ins, outs, *, needs, causal, scale, p, use_mask, fill):
         delta = delta - g_sums
     operands = (g, *ins[:3], logsum, delta, *ins[3:], *((draw,) if p else ()))
     words = {"causal": causal, "scale": scale, "p": p, "use_mask": use_mask, "fill": fill}
-    if use_mask and needs[3] and not _truths(ins[3]):
+    if use_mask and needs[3] and not _is_boolean(ins[3]):
         return ops._attention_gradients(*operands, **words)
     return (*ops._backward_scaled_dot_product_attention(*operands, **words), *[None] * use_mask)
 
@@ -345,13 +186,13 @@ def _cast_like(x: Any, like: Any) -> Any:
     return x if as_dtype(x.dtype) == dtype else ops.Cast(x, dtype=dtype)
 
 
-def _truths(mask: Any) -> bool:
+def _is_boolean(mask: Any) -> bool:
     """Whether a mask is boolean, rather than a term to add to the scores."""
     return as_dtype(mask.dtype).kind == "b"
 
 
-def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
-    """Inputs, of which one is a mask, with all samples in one batch."""
+def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any]:
+    """The inputs of a vmapped call with all samples in one batch; ``mask`` is the index of the mask."""
     size = size_of(ins, batched)
     merged = []
     for i, (value, has_samples) in enumerate(zip(ins, batched)):
@@ -373,7 +214,7 @@ def _samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> list[Any
 def attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented  # each sample draws, as its gradient expects
-    return BatchedCall(_samples(ins, batched, 3), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 3), {"p": p, **attrs})
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -401,10 +242,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     g, query, key, value = [_cast_like(x, logsum) for x in (g, query, key, value)]
     many, scale = query.shape[1] // max(key.shape[1], 1), scale_of(scale, query.shape[3])
     all_keys, all_values = [ops.repeat(x, repeats=many, axis=1) if many > 1 else x for x in (key, value)]
-    scores = ops._npi_matmul(query * scale, _turned(all_keys))
+    scores = ops._npi_matmul(query * scale, _transposed(all_keys))
     if not use_mask:  # without a mask, the optional input is the random draw
         mask, draw = None, mask
-    if mask is not None and _truths(mask):
+    if mask is not None and _is_boolean(mask):
         if fill == -math.inf:
             scores = ops._npi_where_rscalar(mask, scores, scalar=fill)
         else:  # see ``fills``
@@ -416,15 +257,16 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     if causal:
         scores = ops._npi_where_rscalar(ops._npi_tril(ops.ones_like(scores)), scores, scalar=-math.inf)
     weights = ops.exp(ops.broadcast_sub(scores, ops.expand_dims(logsum, axis=3)))
-    used_weights, d_weights = weights, ops._npi_matmul(g, _turned(all_values))
+    used_weights, d_weights = weights, ops._npi_matmul(g, _transposed(all_values))
     if p:
         multiples = ops._attention_dropout(scores, draw, p=p)
         used_weights, d_weights = weights * multiples, d_weights * multiples
     d_scores = weights * ops.broadcast_sub(d_weights, ops.expand_dims(delta, axis=3))
-    if mask is not None and _truths(mask) and fill != -math.inf:
+    if mask is not None and _is_boolean(mask) and fill != -math.inf:
         d_scores = ops._npi_where_rscalar(mask, d_scores, scalar=0.0)
     d_query = ops._npi_matmul(d_scores, all_keys) * scale
-    d_key, d_value = ops._npi_matmul(_turned(d_scores), query * scale), ops._npi_matmul(_turned(used_weights), g)
+    d_key = ops._npi_matmul(_transposed(d_scores), query * scale)
+    d_value = ops._npi_matmul(_transposed(used_weights), g)
     if many > 1:
         # Reshape would take a length of zero for one that it keeps.
         d_key, d_value = [ops.sum(ops._np_reshape(x, newshape=(x.shape[0], x.shape[1] // many, many, *x.shape[2:])),
@@ -432,10 +274,10 @@ def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=Non
     results = [_cast_like(x, reference) for x in (d_query, d_key, d_value)]
     if mask is None:
         return tuple(results)
-    return (*results, ops.zeros_like(mask) if _truths(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
+    return (*results, ops.zeros_like(mask) if _is_boolean(mask) else ops._reduce_like(_cast_like(d_scores, mask), mask))
 
 
-def _turned(x: Any) -> Any:
+def _transposed(x: Any) -> Any:
     return ops.swapaxes(x, dim1=2, dim2=3)
 
 
@@ -471,7 +313,7 @@ backward_attention.types(_gradient_types)
 attention_gradients.types(_gradient_types)
 
 
-def _given(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
+def _scores_of_gradient(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
            scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
     return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
                      fill)
@@ -482,14 +324,15 @@ def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use
     if not key.size or not query.size:
         return tuple([xp.zeros_like(x) for x in (query, key, value)])
     results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     back = _Backward.of(scores, g, rest[:2], results)
     back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
     return tuple([result.astype(x.dtype) for result, x in zip(results, (query, key, value))])
 
 
 class _Backward(NamedTuple):
-    """Arrays that a block of gradients reads beside the scores, and those that it adds to."""
+    """The operands of a gradient that is computed block by block: the scores, the other arrays that it reads, and the
+    gradients to which each block is added."""
 
     scores: Scores
     g: Array
@@ -503,7 +346,7 @@ class _Backward(NamedTuple):
     def of(cls, scores: Scores, g: Array, sums: Sequence[Array], results: Sequence[Array]) -> _Backward:
         """Operands from the arrays of an operator; the results are in the dtype of the computation."""
         (logsum, delta), (query, key, value) = sums, results
-        g, logsum, delta, query = [_by_head(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
+        g, logsum, delta, query = [heads_by_key(x, key.shape[1]) for x in (wide(g), logsum, delta, query)]
         return cls(scores, g, logsum, delta, query, key, value)
 
     def block(self, at: Any, rows: slice, columns: slice) -> None:
@@ -513,28 +356,29 @@ class _Backward(NamedTuple):
         g, logsum, delta = self.g[at][..., rows, :], self.logsum[at][..., rows], self.delta[at][..., rows]
         g = g.reshape(*query.shape[:-1], g.shape[-1])
         logsum, delta = [x.reshape(*query.shape[:-1], 1) for x in (logsum, delta)]
-        d_scores = _product(xp, g, xp.swapaxes(scores.value[at][..., columns, :], -1, -2))
+        d_scores = product(xp, g, xp.swapaxes(scores.value[at][..., columns, :], -1, -2))
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             d_scores *= multiples
-        _turn(xp, weights, d_scores, logsum, delta)
+        _to_score_gradients(xp, weights, d_scores, logsum, delta)
         if scores.mask is not None and scores.fill is not None:
             mask = scores.mask[at][..., rows, columns]
             further = d_scores.reshape(mask.shape)
             further[...] = xp.where(mask, further, 0.0)
         used_weights = weights if multiples is None else weights * multiples
         into = self.value[at][..., columns, :]
-        into += _product(xp, xp.swapaxes(used_weights, -1, -2), g)
+        into += product(xp, xp.swapaxes(used_weights, -1, -2), g)
         into = self.key[at][..., columns, :]
-        into += _product(xp, xp.swapaxes(d_scores, -1, -2), query)
+        into += product(xp, xp.swapaxes(d_scores, -1, -2), query)
         into = self.query[at][..., rows, :]
-        d_query = _product(xp, d_scores, scores.key[at][..., columns, :])
+        d_query = product(xp, d_scores, scores.key[at][..., columns, :])
         d_query *= scores.scale
         into += d_query.reshape(into.shape)
 
 
 def _products(query: Shape, key: Shape, value: Shape, with_size: int, with_features: int) -> int:
-    """Arithmetic of products over all scores: counts over the size of keys, and over the features of values."""
+    """The arithmetic of products over all scores: ``with_size`` of them sum over the size of keys, ``with_features``
+    over the features of values."""
     return 2 * math.prod(query[:3]) * key[2] * (with_size * query[3] + with_features * value[3])
 
 
@@ -554,15 +398,10 @@ def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, 
 def backward_attention_vmap(ins, batched, *, p, **attrs):
     if p:
         return NotImplemented
-    return BatchedCall(_samples(ins, batched, 6), {"p": p, **attrs})
+    return BatchedCall(_merged_samples(ins, batched, 6), {"p": p, **attrs})
 
 
 # ------------------------------------------------------------------------------ blocks of queries and keys
-
-
-def in_blocks(scores: Shape) -> bool:
-    """Whether the scores of each head, (..., queries, keys), are worth blocks on the host."""
-    return len(scores) > 1 and _WORTH * scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 
 def decline_few_scores(call: Call) -> str | None:
@@ -570,8 +409,8 @@ def decline_few_scores(call: Call) -> str | None:
     query, key = call.ins[call.op is backward_attention:][:2]
     if not query.size or not key.size:
         return "nothing to compute"
-    scores = math.prod(query.shape[:3]) * key.shape[2]
-    return None if scores > (_QUERIES * _KEYS // _WORTH if call.xp is np else _SCORES) else "all scores are one block"
+    several = several_blocks(math.prod(query.shape[:3]) * key.shape[2], call.xp is np)
+    return None if several else "all scores are one block"
 
 
 @scaled_dot_product_attention.kernel("blocks", accepts=decline_few_scores, rank=Rank.OPERATOR)
@@ -596,19 +435,19 @@ def run(xp: ArrayModule, ins: Sequence[Array], out: Sequence[Array], is_train: b
     heads = key.shape[1]
     output, logsum = [xp.empty(x.shape, dtype=x.dtype) if not x.flags.c_contiguous else x for x in out[:2]]
     places, queries, keys = scores.blocks(xp is np)
-    work = functools.partial(_rows, scores, keys, _by_head(output, heads), _by_head(logsum, heads))
-    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _work(scores))
+    work = functools.partial(_rows, scores, keys, heads_by_key(output, heads), heads_by_key(logsum, heads))
+    share(xp, [functools.partial(work, at, rows) for at in places for rows in queries], _multiplications(scores))
     for target, result in zip(out, (output, logsum)):
         if target is not result:
             target[...] = result
 
 
-def _work(scores: Scores) -> int:
+def _multiplications(scores: Scores) -> int:
     """Multiplications of a pass."""
     return math.prod(scores.query.shape) * scores.key.shape[2] * 2
 
 
-def _soften(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
+def _exponentials(xp: ArrayModule, weights: Array, top: Array, total: Array) -> Array:
     """Replace the scores of a block by exponentials, and update the largest score and the sum of each row by them.
 
     It returns the factor by which the earlier sums are multiplied.
@@ -634,22 +473,22 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     total: Any = None
     sums: Any = None
     for columns in keys:
-        if not scores.seen(rows, columns):
+        if not scores.attends(rows, columns):
             break
         _, weights = scores.block(at, rows, columns)
         if top is None:
             top = xp.full((*weights.shape[:-1], 1), -math.inf, dtype=weights.dtype)
             total = xp.zeros_like(top)
-        shrunk = _soften(xp, weights, top, total)
+        shrunk = _exponentials(xp, weights, top, total)
         multiples = scores.multiples(at, rows, columns)
         if multiples is not None:
             weights *= multiples
-        product = _product(xp, weights, scores.value[at][..., columns, :])
+        weighted = product(xp, weights, scores.value[at][..., columns, :])
         if sums is None:
-            sums = product
+            sums = weighted
         else:
             sums *= shrunk
-            sums += product
+            sums += weighted
     sums /= total
     place = output[at][..., rows, :]
     place[...] = sums.reshape(place.shape)
@@ -666,7 +505,7 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
              fill: float) -> tuple[Array, ...]:
     """Compute the gradients in blocks."""
     g, query, key, value, *rest = ins
-    scores = _given(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
     places, queries, keys = scores.blocks(xp is np)
     # Blocks of keys add to the gradient of queries. With few heads, each block has its own sum, and the sums are added.
     count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
@@ -677,14 +516,14 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
     for cut, of_query in zip(cuts, of_queries):
         back = _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value))
         parts += [functools.partial(_all_blocks, back, queries, cut, at) for at in places]
-    share(xp, parts, 3 * _work(scores))
+    share(xp, parts, 3 * _multiplications(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
     return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
 
 
-def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
-    """Turn the scores of a block into weights, and gradients of the weights into those of the scores."""
+def _to_score_gradients(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:
+    """Replace the scores of a block by weights, and the gradients of the weights by those of the scores, in place."""
     weights -= logsum
     xp.exp(weights, out=weights)
     d_scores -= delta
@@ -693,5 +532,5 @@ def _turn(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta
 
 def _all_blocks(back: _Backward, queries: Sequence[slice], keys: Sequence[slice], at: Any) -> None:
     for columns, rows in itertools.product(keys, queries):
-        if back.scores.seen(rows, columns):
+        if back.scores.attends(rows, columns):
             back.block(at, rows, columns)

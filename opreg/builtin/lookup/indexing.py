@@ -132,8 +132,8 @@ def take_infer(a, indices, *, axis):
 
 def _numpy_only(call: Call) -> str | None:
     if call.xp is not np:
-        return "only NumPy takes the mode along with the indices"
-    return "mode 'raise' looks at all indices first" if call.attrs.get("mode") == "raise" else None
+        return "only NumPy's take has a mode for indices out of range"
+    return "mode 'raise' has to check all indices first" if call.attrs.get("mode") == "raise" else None
 
 
 def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
@@ -496,29 +496,24 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         Whether the first input selects along the leading axes; otherwise it broadcasts.
     """
 
-    @op.kernel()  # no body: bodies use it to select by a condition
-    def choosing_xp(xp, condition, *arrays, scalar=None, out=None):
-        if len(arrays) == 1:
-            number = constant(xp, scalar, arrays[0].dtype)
-            arrays = (number, *arrays) if number_there else (*arrays, number)
-        x, y = arrays
-        truth = condition if condition.dtype.kind == "b" else condition != 0
-        if rows:
-            truth = truth.reshape((*truth.shape, *(1,) * (x.ndim - truth.ndim)))
-        if out is None:
-            return xp.where(truth, x, y)
-        xp.copyto(out, y)
-        xp.copyto(out, x, where=truth)
-        return out
+    @op.in_parts  # no body: bodies use it to select by a condition
+    def choosing_in_parts(xp, condition, *arrays, scalar=None):
+        is_truth, where, rank = condition.dtype.kind == "b", xp.where, arrays[-1].ndim - condition.ndim
+        number = constant(xp, scalar, arrays[0].dtype) if len(arrays) == 1 else None
 
-    @op.prepare
-    def choosing_prepare(condition, *arrays, scalar=None):
-        if len(arrays) != 1 or condition.dtype.kind != "b":
-            return None
-        number = constant(np, scalar, arrays[0].dtype)
-        if number_there:
-            return lambda condition, array: np.where(condition, number, array)
-        return lambda condition, array: np.where(condition, array, number)
+        def choose(condition, x, y=number, *, out=None):
+            truth = condition if is_truth else condition != 0
+            if number_there:
+                x, y = number, x
+            if rows:
+                truth = truth.reshape((*truth.shape, *(1,) * rank))
+            if out is None:
+                return where(truth, x, y)
+            xp.copyto(out, y)
+            xp.copyto(out, x, where=truth)
+            return out
+
+        return choose
 
 
 choosing(where, rows=True)

@@ -30,7 +30,7 @@ from ..reductions.reduce import sum_
 from ..samples import folded, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
-           "views_of", "with_bias"]
+           "are_views", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 
@@ -56,18 +56,18 @@ def _specialised_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
     return np.matmul if math.prod(shape) * b.shape[-1] <= SMALL else functools.partial(product, np)
 
 
-def _matrix(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
-    """The product of two matrices, in an array of any shape with as many elements."""
+def _reshaped_product(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
+    """The product of two matrices as an array of another shape with the same number of elements."""
     if out is None:
         return product(xp, a, b).reshape(shape)
     if out.flags.c_contiguous:
-        product(xp, a, b, out.reshape(_size(a, b)))
+        product(xp, a, b, out.reshape(_product_shape(a, b)))
     else:
         out[...] = product(xp, a, b).reshape(shape)
     return out
 
 
-def _size(a: Array, b: Array) -> Shape:
+def _product_shape(a: Array, b: Array) -> Shape:
     """The shape of a product of matrices, or of stacks of matrices."""
     return (*broadcast(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
 
@@ -81,14 +81,14 @@ def factors_of(call: Call) -> tuple[Array, Array, Shape] | None:
     """The matrices whose product a call computes, and the shape of the result; None if they are not views of the
     inputs."""
     factors = FACTORS[call.op](call) if all(array.size for array in call.ins[:2]) else None
-    if factors is None or not views_of(call, factors):
+    if factors is None or not are_views(call, factors):
         return None
-    return *factors, _size(*factors)
+    return *factors, _product_shape(*factors)
 
 
-def views_of(call: Call, factors: Sequence[Array]) -> bool:
-    """Whether the factors are views of the first two inputs of a call: copies would keep the values from the time of
-    binding."""
+def are_views(call: Call, factors: Sequence[Array]) -> bool:
+    """Whether the factors are views of the first two inputs of a call. Copies would keep the values that the inputs had
+    when the plan was bound."""
     return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
@@ -98,14 +98,14 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
     ``factors`` returns the matrices from the inputs and attributes, or None where the result is no product alone;
     ``shape(attrs, *arrays)`` is the shape of the result if it is not that of the product. A third input that ``op``
-    reads is a bias, added to the rows of the product. A reference, or a ``prepare``, that the operator has remains.
+    reads is a bias, added to the rows of the product. An operator with a reference kernel or a ``prepare`` keeps it.
     """
     rule, biased = Rule(factors), 2 not in op.traits.unread
     FACTORS[op] = lambda call: rule(call.attrs, *call.ins)
 
     def product_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: Any) -> Array:
         a, b = rule(attrs, *arrays)
-        y = product(xp, a, b, out) if shape is None else _matrix(xp, a, b, out, shape(attrs, *arrays))
+        y = product(xp, a, b, out) if shape is None else _reshaped_product(xp, a, b, out, shape(attrs, *arrays))
         for bias in arrays[2:] if biased else ():
             y += bias
         return y
@@ -122,7 +122,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
 
             def run(*arrays: Array, out: Array | None = None) -> Array:
                 a, b = factors(*arrays, **chosen)
-                return product(np, a, b, out) if result is None else _matrix(np, a, b, out, result)
+                return product(np, a, b, out) if result is None else _reshaped_product(np, a, b, out, result)
 
             run.takes_out = True  # type: ignore[attr-defined]
             return run
@@ -130,20 +130,20 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *bias_of(call)]
         if any(not is_single_or_double(array.dtype) for array in (*read, *call.outs)):
-            return "for float32 and float64"
+            return "it computes only float32 and float64"
         matrices = rule(call.attrs, *call.ins)
         if matrices is None:
             return "products are added up"
         if matrices[0].ndim > matrices[1].ndim:
             return "BLAS would pack the matrix on the right anew for each on the left"
-        if not views_of(call, matrices) or not call.outs[0].flags.c_contiguous:
+        if not are_views(call, matrices) or not call.outs[0].flags.c_contiguous:
             return "an array is not contiguous"
         return None
 
     @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def product_specialised(call: Call) -> list[Callable]:
         a, b = rule(call.attrs, *call.ins)
-        out = call.outs[0].reshape(_size(a, b))
+        out = call.outs[0].reshape(_product_shape(a, b))
         steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
         return steps + [functools.partial(call.xp.add, out, bias, out) for bias in bias_of(call)]
 
@@ -182,7 +182,7 @@ def bilinear(op: Op, left: Op, right: Op, work: Callable[..., int], bias: Callab
         two inputs, and ``<g, op(a, b)> = <left(g, b, a), a> = <right(g, a, b), b>``, so the three are each other's
         gradients.
     work : function of the shapes of a, b and y, and attributes
-        The number of additions and multiplications, which the three have in common: they take the same sums apart.
+        The number of additions and multiplications, which is the same for the three operators.
     bias : function of g and attributes
         The gradient of the bias.
     """
@@ -286,7 +286,7 @@ def fully_connected_vmap(ins, batched, *, num_hidden, no_bias, flatten):
 
 
 def _rows_of_samples(data: Any, flatten: bool) -> Any:
-    """The number of rows of a layer's input per sample."""
+    """A layer's inputs for several samples as a stack of matrices, (samples, rows, columns)."""
     size, *shape = data.shape
     columns = math.prod(shape[1:]) if flatten else shape[-1]
     return data.reshape((size, shape[0] if flatten else math.prod(shape[:-1]), columns))
@@ -392,7 +392,7 @@ def _adds_rows(call: Call) -> str | None:
     if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
         return "only along all axes but the last, as the gradient of a bias"
     if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
-        return "for float32 and float64"
+        return "it computes only float32 and float64"
     if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:
         return "an array is not contiguous"
     return None

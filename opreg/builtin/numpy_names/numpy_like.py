@@ -29,7 +29,7 @@ from ..matrices.dense import adjoint, bilinear, multiplying, product
 from ..outputs import computed
 from ..places import declare_writes
 from ..samples import aligned, alike, repeated, summed_like
-from ..shapes.broadcasting import reduce_like_xp
+from ..shapes.broadcasting import reduced_like
 from ..shapes.creation import filling
 from ..shapes.shape import copy_view, delivered, reshape_fill, reshaping
 from ..shapes.subscript import subscript_infer
@@ -212,7 +212,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
         shape = product_shape(*[array.shape for array in arrays])
         if not sums(left, right, *like):
             return _into(xp, left, right, shape, out)
-        return copy_view(xp, reduce_like_xp(xp, product(xp, left, right), *like).reshape(shape), out)
+        return copy_view(xp, reduced_like(xp, product(xp, left, right), *like).reshape(shape), out)
 
     def alone(*arrays: Array) -> tuple[Array, Array] | None:
         left, right, *like = factors(*arrays)
@@ -373,7 +373,7 @@ def subscript_sum_xp(xp, g, value, *, key):
         part = xp.where(last_writes(xp, g.shape, key) == numbers, part, xp.zeros((), part.dtype))
     if part.ndim < value.ndim:
         part = part.reshape((1,) * (value.ndim - part.ndim) + part.shape)
-    return reduce_like_xp(xp, part, value)
+    return reduced_like(xp, part, value)
 
 
 @subscript_sum.grad

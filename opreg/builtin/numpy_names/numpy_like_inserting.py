@@ -156,7 +156,7 @@ def _mask_without(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
     return mask[:length]
 
 
-computed(kept_by_deletion, _mask_without)  # no body: it writes to places
+computed(kept_by_deletion, _mask_without)  # no body: it writes to positions
 
 
 def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:

@@ -37,28 +37,28 @@ _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 def _by_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
     """Declare that an operator is one function of the array module, with zero gradients.
 
-    Besides an array, the function may take a number, from an attribute or ``always`` the same, which ``number(xp,
-    dtype, scalar)`` converts.
+    Besides an array, the function may take a number: the value of an attribute, or the constant ``always``.
+    ``number(xp, dtype, scalar)`` converts this number.
     """
     op.grad(ZERO)
 
-    @op.kernel()  # no body: the function is the array module's
-    def function_xp(xp: ArrayModule, *arrays: Array, scalar: Any = always, out: Array | None = None
-                    ) -> Array | np.generic:
-        if number is not None:
-            arrays = (*arrays, number(xp, arrays[0].dtype, scalar))
-        if out is None or not _reason_to_decline(function, out):
-            return getattr(xp, function)(*arrays, out=out)
-        out[...] = getattr(xp, function)(*arrays)
-        return out
+    @op.in_parts  # no body: the function is the array module's
+    def function_in_parts(xp: ArrayModule, data: Array, *others: Array, scalar: Any = always) -> Callable[..., Array]:
+        compute, numbers = getattr(xp, function), [] if number is None else [number(xp, data.dtype, scalar)]
+        if xp is np and data.ndim and numbers and (is_single_or_double(data.dtype) or (
+                data.dtype.kind in "iu" and type(numbers[0]) is int)):
+            numbers = [np.asarray(numbers[0], data.dtype)]
 
-    @op.prepare
-    def function_prepare(data: Array, *others: Array, scalar: Any = always) -> Callable[..., Array] | None:
-        value = None if number is None or data.ndim == 0 else number(np, data.dtype, scalar)
-        if value is None or not (is_single_or_double(data.dtype) or (data.dtype.kind in "iu" and type(value) is int)):
-            return None
-        ufunc, constant = getattr(np, function), np.asarray(value, data.dtype)
-        return lambda data: ufunc(data, constant)
+        def run(*arrays: Array, out: Array | None = None) -> Array:
+            if out is None:
+                result: Array = compute(*arrays, *numbers)
+                return result
+            if not _reason_to_decline(function, out):
+                return compute(*arrays, *numbers, out=out)
+            out[...] = compute(*arrays, *numbers)
+            return out
+
+        return run
 
     @op.kernel("ufunc", bound=True, accepts=lambda call: _reason_to_decline(function, call.outs[0]), rank=Rank.OPERATOR)
     def function_bound(call: Call) -> Callable:

@@ -1,8 +1,9 @@
 """Reductions with NumPy's rules, under MXNet's names for them.
 
-``axis`` is one axis, several, or None for all; ``()`` reduces nothing. A reduction over all axes has rank zero. Sums
-and products of integers are int64, their means and standard deviations float64, unless ``dtype`` is given; float16 is
-summed in float32. Gradients are written in operators, so all of them can be differentiated again.
+``axis`` is one axis, several, or None for all; ``()`` reduces nothing. A reduction over all axes has rank zero. Unless
+``dtype`` is given, sums and products of integers keep the dtype, as in MXNet, those of booleans are int64, and means
+and deviations of both are float32; float16 is summed in float32. Gradients are written in operators, so all of them can
+be differentiated again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..looped import looped
 from ..outputs import linear
 from ..reductions.reduce import placing, spreads
 from ..samples import along
+from .numpy_like_numbers import of_floats
 
 __all__: list[str] = []
 
@@ -44,15 +46,16 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
-def _results(integer_result: type) -> Callable:
-    """The dtype rule of a reduction: the attribute ``dtype`` if given, ``integer_result`` for integers and booleans,
-    else the dtype of the data."""
+def _of_totals(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+    """The dtype of sums and products: the attribute ``dtype`` if given, int64 for booleans, else that of the data."""
+    (a,) = ins
+    return ins, [dtype or (outs[0] if a is None else np.dtype(np.int64) if a.kind == "b" else a)]
 
-    def types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
-        (a,) = ins
-        return ins, [dtype or (outs[0] if a is None else np.dtype(integer_result) if a.kind in "iub" else a)]
 
-    return types
+def _of_means(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+    """The dtype of means: the attribute ``dtype`` if given, float32 for integers, else that of the data."""
+    (a,) = ins
+    return ins, [dtype or (outs[0] if a is None else of_floats(a))]
 
 
 # ---------------------------------------------------------------------- gradients in the shape of the data
@@ -76,7 +79,7 @@ def share(g, a, *, axis: Axes = None, ddof: int = 0):
 
 
 def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
-    """``g`` repeated to fill the shape of the data, in its dtype if a reduction chose another."""
+    """``g`` repeated to fill the shape of ``a``, and cast to the dtype of ``a`` if the reduction has another dtype."""
     filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)
     return filled if dtype is None else ops._backward_cast(filled, a)
 
@@ -84,7 +87,7 @@ def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | No
 # ----------------------------------------------------------------------------------------- sums and products
 
 
-def _total(name: str, kind: str, function: Callable, integer_result: type, doc: str, *aliases: str) -> None:
+def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) -> None:
     """Register a sum, mean or product."""
 
     @declare(name=name, aliases=aliases)
@@ -93,11 +96,11 @@ def _total(name: str, kind: str, function: Callable, integer_result: type, doc: 
 
     op.doc = doc
     along(op)
-    op.types(_results(integer_result))
+    op.types(_of_means if kind == "mean" else _of_totals)
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
-        exact = integer_result is np.int64 and (dtype is None or not is_floating(dtype))
+        exact = kind != "mean" and (dtype is None or not is_floating(dtype))
         return sets(function, axis, keepdims=keepdims, integer_dtype="int64" if exact else "float64", scalar=True)
 
     @op.grad
@@ -108,10 +111,10 @@ def _total(name: str, kind: str, function: Callable, integer_result: type, doc: 
         return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if kind == "prod" else filled
 
 
-_total("_np_sum", "sum", row_sum, np.int64, "The sum of the elements along ``axis``.")
-_total("_npi_mean", "mean", row_mean, np.float64, "The mean of the elements along ``axis``; NaN without elements.")
-_total("_np_prod", "prod", row_product, np.int64, "The product of the elements along ``axis``. Its gradient is exact "
-                                                  "also at zeros.", "_np_product")
+_total("_np_sum", "sum", row_sum, "The sum of the elements along ``axis``.")
+_total("_npi_mean", "mean", row_mean, "The mean of the elements along ``axis``; NaN without elements.")
+_total("_np_prod", "prod", row_product, "The product of the elements along ``axis``. Its gradient is exact also at "
+                                        "zeros.", "_np_product")
 
 
 # ------------------------------------------------------------------------------------------------ extremes
@@ -157,7 +160,7 @@ def _deviation(name: str, rooted: bool, doc: str) -> None:
 
     op.doc = doc
     along(op)
-    op.types(_results(np.float64))
+    op.types(_of_means)
     function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if rooted else _var
     looped(op)(lambda *, axis, ddof, keepdims: sets(
         function, axis, keepdims=keepdims, integer_dtype="float64", scalar=True, ddof=ddof))

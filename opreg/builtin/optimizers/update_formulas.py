@@ -194,6 +194,7 @@ class Rates:
     def __init__(self, traced: Callable[[int, Attrs], tuple[Expression, list[Any]]], count: int, attrs: Attrs):
         self._traced, self._count, self.attrs = traced, count, dict(attrs)
         self.expression, self.numbers = traced(count, attrs)
+        self._negative = has_negative_zero(attrs)
         self._kept: list[Callable[[list[Any]], object]] = []
         self._tables: dict[np.dtype, Array] = {}
 
@@ -211,11 +212,13 @@ class Rates:
 
     def change(self, attrs: Attrs) -> bool:
         """Set other attributes, if only scalar inputs change; return whether that is so."""
-        if attrs != self.attrs or has_negative_zero(attrs) or has_negative_zero(self.attrs):
+        negative = has_negative_zero(attrs)
+        if attrs != self.attrs or negative or self._negative:
             expression, numbers = self._traced(self._count, attrs)
             if expression is not self.expression:
                 return False
             self.attrs.update(attrs)
+            self._negative = negative
             self.numbers = numbers
             for function in self._kept:
                 function(numbers)

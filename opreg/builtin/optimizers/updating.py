@@ -30,8 +30,8 @@ __all__ = ["GroupUpdater", "Update", "divided", "group_updaters", "single", "upd
 SMALL = 1 << 14
 # A tile of float32 elements: half of the second-level cache, at most 512 KiB. Smaller tiles spend their time in Python.
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
-# Largest weights that are gathered, and smallest number of them: beyond these, copying takes longer than separate
-# calls.
+# Weights are concatenated for a common update if they have at most GATHERED elements and there are at least MANY of
+# them. For larger or fewer weights, copying takes longer than separate calls.
 GATHERED, MANY = 1 << 12, 6
 # Number of elements from which another thread is worth waking.
 SHARED = 1 << 18

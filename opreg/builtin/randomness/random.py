@@ -187,8 +187,9 @@ def _check(row: Distribution, attrs: Attrs) -> None:
 def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
     """Declare that an operator fills its result with random values, without a gradient.
 
-    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws them: for each element of the arrays as many as the
-    attribute ``shape`` states; without that attribute, as many as the array has elements.
+    ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws the values. With the attribute ``shape``, it draws an
+    array of this shape for each element of the input arrays, or once without input arrays; else one value for each
+    element.
     """
     sized = "shape" in op.signature.schema
 

@@ -216,7 +216,7 @@ def moments_loop(*, axes, keepdims):
     return sets(_moments, axes, keepdims=keepdims, integer_dtype="float64")
 
 
-@moments.grad  # its loop has two results, and derivatives of loops follow for one
+@moments.grad  # the loop has two results, and a gradient is derived only for loops with one result
 def moments_grad(g, ins, outs, *, axes, keepdims):
     (x,), (mean, _) = ins, outs
     apart = ops.elemwise_sub(x, ops._backward_sum(mean, x, axis=axes, keepdims=keepdims))

@@ -24,7 +24,7 @@ from ..samples import padded, repeated, summed_like
 from .creation import filling
 from .shape import as_view, copy_view, delivered, repeated_parts
 
-__all__ = ["repeating"]
+__all__ = ["reduced_like", "repeating"]
 
 
 def _stretched(data: Shape, target: Shape) -> Shape:
@@ -80,23 +80,21 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
             view = None if out_shape is None else as_view(array, view_shape(array.shape, out_shape, attrs))
             return None if view is None else xp.broadcast_to(view, out_shape)
 
-    @op.kernel()  # no body: bodies use it to repeat
-    def repeating_xp(xp, data, *like, out=None, **attrs):
-        shape = rule(attrs, data.shape, *[array.shape for array in like])
-        out = xp.empty(shape, data.dtype) if out is None else out
-        data = data.reshape(view_shape(data.shape, shape, attrs))
-        return _repeated(data / times(data.shape, shape) if mean else data, _parts(data.shape, shape), out)
-
-    @op.prepare
-    def repeating_prepare(data, *like, **attrs):
-        shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, np.empty
+    @op.in_parts  # no body: bodies use it to repeat
+    def repeating(xp, data, *like, **attrs):
+        shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, xp.empty
         before = view_shape(data.shape, shape, attrs)
-        parts, count = _parts(before, shape), np.asarray(times(before, shape), dtype)
-        if mean:
-            return lambda data, *like: _repeated((data / count).reshape(before), parts, empty(shape, dtype))
-        if before != data.shape:
-            return lambda data, *like: _repeated(data.reshape(before), parts, empty(shape, dtype))
-        return lambda data, *like: _repeated(data, parts, empty(shape, dtype))
+        parts, number = _parts(before, shape), times(before, shape)
+        # An array of one element costs a ufunc half as much as a Python number.
+        count = np.asarray(number, dtype) if xp is np else number
+        as_it_is = not mean and before == data.shape
+
+        def repeat(data, *like, out=None):
+            if not as_it_is:
+                data = (data / count if mean else data).reshape(before)
+            return _repeated(data, parts, empty(shape, dtype) if out is None else out)
+
+        return repeat
 
 
 def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
@@ -232,18 +230,18 @@ def reduce_like_view(array, *, out_shape):
     return as_view(array, out_shape)
 
 
-@reduce_like.kernel()  # no body: bodies use it to sum
-def reduce_like_xp(xp, data, like, *, out=None):
-    summed = _summing(xp, data, like)
+@reduce_like.in_parts  # no body: bodies use it to sum
+def reduce_like_in_parts(xp, data, like):
+    summed, shape = _summing(xp, data, like), like.shape
     if summed is None:
-        return copy_view(xp, data.reshape(like.shape), out)
-    return delivered(summed(data), out)
+        return lambda data, like, out=None: copy_view(xp, data.reshape(shape), out)
+    return lambda data, like, out=None: delivered(summed(data), out)
 
 
-@reduce_like.prepare
-def reduce_like_prepare(data, like):
-    summed = _summing(np, data, like)
-    return None if summed is None else lambda data, like: summed(data)
+def reduced_like(xp: ArrayModule, data: Array, like: Array) -> Array:
+    """``data`` summed to the shape of ``like``, as a new array."""
+    reduced: Array = reduce_like_in_parts(xp, data, like)(data, like)
+    return reduced
 
 
 def _summing(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Array] | None:

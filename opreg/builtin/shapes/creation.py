@@ -5,7 +5,6 @@ A length given as 0 is unknown: in a graph it is inferred, such as the batch of 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Annotated
@@ -136,14 +135,11 @@ def _counting(op: Op, numbers: Callable[..., Array]) -> None:
     """
     rule = Rule(numbers)
 
-    @op.kernel()  # no body: it reads no elements, and operators in a body have inputs
-    def counting_xp(xp, *like, out=None, **attrs):
-        values = rule(attrs, xp, None if out is None else out.shape, *like)
-        return values if out is None else copy_view(xp, values, out)
-
-    @op.prepare
-    def counting_prepare(*like, **attrs):
-        return functools.partial(numbers, np, None, **rule.select(attrs))
+    @op.in_parts  # no body: it reads no elements, and operators in a body have inputs
+    def counting_in_parts(xp, *like, **attrs):
+        chosen = rule.select(attrs)
+        return lambda *like, out=None: numbers(xp, None, *like, **chosen) if out is None else copy_view(
+            xp, numbers(xp, out.shape, *like, **chosen), out)
 
     op.grad(ZERO)
 

@@ -44,7 +44,7 @@ def pad_infer(data, *, mode, pad_width):
         for axis, (dim, width) in enumerate(zip(data, widths)):
             least = max(width) + 1 if mode == "reflect" else 1
             if max(width) and dim < least:
-                raise ShapeError(f"axis {axis} has length {dim}: {mode!r} cannot add {max(width)} numbers")
+                raise ShapeError(f"axis {axis} has length {dim}: {mode!r} cannot add {max(width)} elements")
     return tuple([dim + sum(width) for dim, width in zip(data, widths)])
 
 

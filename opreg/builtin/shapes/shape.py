@@ -59,23 +59,17 @@ def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
     """
     rule = Rule(view)
 
-    @op.kernel()  # no body: there is nothing to compute
-    def copying_xp(xp: ArrayModule, data: Array, *others: Array, out: Any = None, **attrs: Any) -> Any:
-        views = rule(attrs, data.shape, *[other.shape for other in others])(data)
-        if not isinstance(views, tuple):
-            return copy_view(xp, views, out)
-        outs = out if isinstance(out, (tuple, list)) else (out,) * len(views)
-        return single([copy_view(xp, view, target) for view, target in zip(views, outs)])
-
-    @op.prepare
-    def copying_prepare(data: Array, *others: Array, **attrs: Any) -> Callable[..., Any]:
+    @op.in_parts  # no body: there is nothing to compute
+    def copying_in_parts(xp: ArrayModule, data: Array, *others: Array, **attrs: Any) -> Callable[..., Any]:
         see = rule(attrs, data.shape, *[other.shape for other in others])
         views = see(data)
         if isinstance(views, tuple):
-            return lambda data, *others: single([copy_view(np, view) for view in see(data)])
+            nowhere = (None,) * len(views)
+            return lambda data, *others, out=None: single([copy_view(xp, view, target) for view, target in zip(
+                see(data), out if isinstance(out, (tuple, list)) else (out,) if out is not None else nowhere)])
         if is_scattered(views):
-            return lambda data, *others: copy_view(np, see(data))
-        return lambda data, *others: see(data).copy()
+            return lambda data, *others, out=None: copy_view(xp, see(data), out)
+        return lambda data, *others, out=None: see(data).copy() if out is None else copy_view(xp, see(data), out)
 
 
 def viewing(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
@@ -206,17 +200,15 @@ def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
     def reshaping_view(array, *, out_shape):
         return as_view(array, out_shape)
 
-    @op.kernel()  # no body: bodies use it to reshape
-    def reshaping_xp(xp, data, *like, out=None, **attrs):
-        return reshaped(xp, data, rule(attrs, data.shape, *[array.shape for array in like]), out)
-
-    @op.prepare
-    def reshaping_prepare(data, *like, **attrs):
-        before, dtype = data.shape, data.dtype
+    @op.in_parts  # no body: bodies use it to reshape
+    def reshaping_in_parts(xp, data, *like, **attrs):
+        before, dtype, empty = data.shape, data.dtype, xp.empty
         after = rule(attrs, before, *[array.shape for array in like])
 
-        def reshape(data, *like):
-            result = np.empty(after, dtype)
+        def reshape(data, *like, out=None):
+            if out is not None:
+                return reshaped(xp, data, after, out)
+            result = empty(after, dtype)
             result.reshape(before)[...] = data
             return result
 

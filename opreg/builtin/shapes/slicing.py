@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 
-import numpy as np
-
 from ...core.attrs import Few, Number
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
-from ...typing import Array
 from ..outputs import agreeing, as_output, common_shape, linear
-from ..places import declare_writes
+from ..places import declare_fixed_writes
 from ..samples import along
-from .shape import constant, viewing
+from .shape import viewing
 
 __all__ = ["Cut", "cutting"]
 
@@ -86,18 +83,7 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
 
     agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
-    declare_writes(put, lambda xp, g, data, **attrs: (data.shape, rule(attrs, data.shape, g.shape), g))
-
-    @put.prepare
-    def put_prepare(g, data, **attrs):
-        part, shape, dtype = rule(attrs, data.shape, g.shape), data.shape, g.dtype
-
-        def run(g: Array, data: Array) -> Array:
-            result = np.zeros(shape, dtype)
-            result[part] = g
-            return result
-
-        return run
+    declare_fixed_writes(put, lambda g, data, **attrs: rule(attrs, data, g), into_zeros=True)
 
     @put.grad
     def put_grad(g, ins, outs, **attrs):
@@ -273,19 +259,7 @@ def slice_assign_fill(ins, outs, *, begin, end, step):
 agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
 
 
-declare_writes(slice_assign, lambda xp, lhs, rhs, **bounds: (lhs, _cut(lhs.shape, **bounds), rhs))
-
-
-@slice_assign.prepare
-def slice_assign_prepare(lhs, rhs, **bounds):
-    part = _cut(lhs.shape, **bounds)
-
-    def run(lhs: Array, rhs: Array) -> Array:
-        result = lhs.copy()
-        result[part] = rhs
-        return result
-
-    return run
+declare_fixed_writes(slice_assign, lambda lhs, rhs, **bounds: _cut(lhs, **bounds))
 
 
 @slice_assign.grad
@@ -309,8 +283,7 @@ def slice_assign_scalar_infer(data, *, begin, end, step):
     return data
 
 
-declare_writes(slice_assign_scalar, lambda xp, data, *, scalar, **bounds: (
-    data, _cut(data.shape, **bounds), constant(xp, scalar, data.dtype)))
+declare_fixed_writes(slice_assign_scalar, _cut)
 
 
 linear(slice_assign_scalar, slice_assign_scalar, without=("scalar",))

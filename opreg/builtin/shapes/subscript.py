@@ -12,9 +12,9 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, cut_length, holds_any, is_known
 from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
-from ..places import declare_reads
+from ..places import read_elements
 from ..samples import repeated
-from .shape import is_scattered
+from .shape import copy_view, is_scattered
 
 __all__: list[str] = []
 
@@ -56,16 +56,13 @@ def subscript_infer(data, *, key):
         raise SubscriptError(str(error)) from None
 
 
-declare_reads(subscript, lambda xp, data, *, key: (data, key))
-
-
-@subscript.prepare
-def subscript_prepare(data, *, key):
+@subscript.in_parts  # no body: bodies use it to read at indices
+def subscript_in_parts(xp, data, *, key):
     parts = key if isinstance(key, tuple) else (key,)
     basic = all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts)
-    if not basic or any(isinstance(part, bool) for part in parts) or is_scattered(data[key]):
-        return None
-    return lambda data: data[key].copy()
+    if basic and not any(isinstance(part, bool) for part in parts) and not is_scattered(data[key]):
+        return lambda data, out=None: data[key].copy() if out is None else copy_view(xp, data[key], out)
+    return lambda data, out=None: read_elements(xp, data, key, out)
 
 
 def _of_samples(key: Any) -> tuple[Any, ...] | None:

@@ -146,7 +146,8 @@ def correlate(a: TensorLike, v: TensorLike, mode: str = "valid") -> Tensor:
     """The cross-correlation of two vectors; see ``convolve``."""
     x, y = _pair(a, v)
     answer = _convolved_vectors(x, ops.flip(y, (0,)), mode, "correlate")
-    if mode == "same" and x.size < y.size and not x.size % 2:  # counted from the other end, as the longer one is moved
+    # Here y, the longer vector, is shifted, so positions count from the other end.
+    if mode == "same" and x.size < y.size and not x.size % 2:
         convolved = _convolved_vectors(x, ops.flip(y, (0,)), "full", "correlate")
         start = convolved.size - y.size - (x.size - 1) // 2
         return convolved[start:start + y.size]

@@ -250,8 +250,8 @@ class Optimizer(Cell):
         if not isinstance(decay, Cell):
             return number(self.cls_name, "weight_decay", decay)
         if not self._calls_decays:
-            raise TypeError(f"{self.cls_name}: weight_decay must be a float, also that of a group, got a Cell; "
-                            "Momentum calls Cells")
+            raise TypeError(f"{self.cls_name}: weight_decay must be a float, also in a group, got a Cell; "
+                            "only Momentum takes a Cell")
         return decay
 
     def _rows(self, groups: list[dict[str, Any]], rate: Parameter | LearningRateSchedule, decay: float | Cell
@@ -295,7 +295,7 @@ class Optimizer(Cell):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._planned and STATE.trace is None and self._plain:
-            return self._cache().call(super().__call__, args, kwargs)  # an optimizer would compile itself again
+            return self._cache().call(super().__call__, args, kwargs)  # its own __call__ would compile once more
         return super().__call__(*args, **kwargs)
 
     def _cache(self) -> Cache:

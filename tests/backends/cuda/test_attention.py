@@ -212,9 +212,9 @@ def test_the_emulator_finds_planted_races_and_bad_accesses(replaced: str, by: st
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
-def test_it_compiles_for_gpus_with_few_spills(name: str) -> None:
-    """The kind that compiles fastest for the oldest architecture with tensor cores of this kind, the others for the
-    newest: no kernel depends on its architecture."""
+def test_attention_kernels_compile_for_gpus_with_few_spills(name: str) -> None:
+    """One kind is compiled for the oldest architecture with these tensor cores, and the others for the newest, since no
+    kernel depends on the architecture. The first kind is the one that compiles fastest."""
     kinds = [attention.Kind(dtype, size, size, parts, mask, mask == 1, True, drops)
              for dtype, size, parts, mask, drops in (
                  ("bfloat16", 64, 1, 0, False), ("float16", 128, 1, 1, True), ("float32", 64, 3, 0, False))]

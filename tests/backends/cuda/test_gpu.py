@@ -135,7 +135,7 @@ for operator in (Scaled, ScaledByNumPy):
 @places
 @pytest.mark.parametrize("req", ["write", "add", "null"])
 @pytest.mark.parametrize("operator", [Scaled, ScaledByNumPy], ids=lambda each: each.__name__)
-def test_a_custom_operator_gives_the_hosts_numbers(place: str, operator: type, req: str) -> None:
+def test_a_custom_operator_gives_the_results_of_the_host(place: str, operator: type, req: str) -> None:
     net = sym.exp(sym.Custom(sym.tanh(sym.Variable("x")), op_type=f"test_gpu_{operator.__name__}"))
     expected = answers(mx.cpu(), net, (3, 4), "float32", req)
     with on(place):

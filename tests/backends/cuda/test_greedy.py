@@ -148,7 +148,7 @@ def test_choices_are_the_same_in_any_order_of_blocks_and_threads_without_races()
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     texts = [greedy.SURVIVE]
     for name, form in itertools.product(DTYPES, ("corner", "center")):
         dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)

@@ -100,7 +100,7 @@ def test_a_kernel_that_does_not_clip_indices_is_detected() -> None:
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     texts = []
     for dtype in (np.dtype("float16"), BFLOAT, np.dtype("float32"), np.dtype("float64")):
         index, lanes = np.dtype("float32" if dtype == BFLOAT else "int64"), 16 // dtype.itemsize

@@ -63,7 +63,7 @@ def test_multi_output_softmax_is_computed_by_columns(shape: tuple[int, ...], lab
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     element, row = RowLayout.ELEMENT, RowLayout.ROW
     texts = []
     for expression in (trace_rows(_through_svm, (element, row), margin=1.0, factor=1.0, linear=False),

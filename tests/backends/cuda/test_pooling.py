@@ -116,7 +116,7 @@ def test_a_window_that_reads_outside_of_the_input_is_found(replaced: str, by: st
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):
         for kind, window in (("max", ((3, 3), (2, 2), (1, 1))), ("avg", ((2, 2, 2), (2, 2, 2), (0, 0, 0))),

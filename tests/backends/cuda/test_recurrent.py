@@ -73,7 +73,7 @@ def test_recurrent_steps_equal_the_reference(mode: str, dtype: str) -> None:
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     texts = [source(mode, np.dtype(dtype)) for mode in MODES for dtype in ("float32", "float64")
              for source in (recurrent.forward_source, recurrent.backward_source)]
     assert all(made.spills == made.stack == 0 for made in nvrtc.compile(texts))

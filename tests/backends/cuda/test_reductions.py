@@ -160,7 +160,7 @@ def test_a_kernel_that_reads_beyond_its_part_is_found() -> None:
 
 
 @needs_nvrtc
-def test_they_compile_for_gpus_without_spilling() -> None:
+def test_kernels_compile_for_gpus_without_spilling() -> None:
     texts = []
     for dtype in ("float16", BFLOAT, "float32", "float64"):
         dtype = np.dtype(dtype)

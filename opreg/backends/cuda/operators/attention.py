@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opreg.builtin.layers import scaled_attention
+from opreg.builtin.layers import attention_scores
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
@@ -35,7 +35,8 @@ __all__ = ["KEY", "PASSES", "Kind", "source"]
 _BLOCK, _THREADS = 64, 128
 #: The kernels: of the result, of the gradient of queries, and of those of keys and values.
 PASSES = "attention", "attention_query", "attention_key"
-#: The text of the kernel ``draw_key``, for one thread: the key of the dropout, as ``scaled_attention.drawn`` gives it.
+#: The text of the kernel ``draw_key``, for one thread: the key of the dropout, as ``attention_scores.dropout_key``
+#: gives it.
 KEY = """extern "C" __global__ void draw_key(unsigned long long* counter, int* draw, int drops) {
     const Words words = drops ? drawn(counter[0], atomicAdd(counter + 1, 1ull)) : Words{};
     draw[0] = words.at[0] >> 1;
@@ -160,7 +161,7 @@ def _shared(call: Call, uses: _Uses, kind: Kind, draw: Array, fill: Array) -> li
     else:
         steps = call.xp.broadcast_to(mask, (*query.shape[:3], key.shape[2])).strides
     sizes = (heads, heads // key.shape[1], query.shape[2], key.shape[2], query.shape[3], value.shape[3])
-    scale = scaled_attention.scale_of(call.attrs["scale"], query.shape[3])
+    scale = attention_scores.scale_of(call.attrs["scale"], query.shape[3])
     return [mask, *[np.int64(step // mask.itemsize) for step in steps], fill, draw,
             np.uint32(round((1.0 - p) * (1 << 24))), np.float32(1.0 / (1.0 - p) if p < 1.0 else 0.0), np.float32(scale),
             *map(np.int32, sizes)]
@@ -175,7 +176,7 @@ def _filling(call: Call, uses: _Uses, kind: Kind) -> tuple[list[Callable], Array
     fill, truths = call.scratch(0, shape[:3], np.dtype(np.float32)), mask
 
     def fill_rows() -> None:
-        fill[...] = scaled_attention.fills(call.xp, truths, call.attrs["fill"], call.attrs["causal"], shape)
+        fill[...] = attention_scores.fills(call.xp, truths, call.attrs["fill"], call.attrs["causal"], shape)
 
     return [fill_rows], fill
 

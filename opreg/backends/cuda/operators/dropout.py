@@ -119,7 +119,7 @@ class DrawingLaunch(Launch):
 def counter_of(call: Call) -> Array:
     """The position in the random numbers of the device of a call, in the memory of the device."""
     counter = generators.counter(call.ctx.backend_name, call.ctx.device_id)
-    assert counter is not None  # every device whose array module compiles has one
+    assert counter is not None  # every device for which kernels are compiled has one
     return counter
 
 

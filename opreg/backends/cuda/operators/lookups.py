@@ -1,9 +1,10 @@
 """Rows looked up by index, and the sums that carry gradients back: take, Embedding, gather_nd, pick, one_hot.
 
 The gradient of a row is summed in the order of the indices of that row, without atomics; so the same inputs give the
-same bits. A block searches all indices for those of its row if they are few; many are sorted first.
+same bits. If there are few indices, a block searches all of them for those of its row; many indices are sorted first.
 
-A thread divides once, to find its first item; to the next one it adds the digits of the distance, with carries.
+A thread computes the digits of its first item by divisions. For each further item it adds the digits of the distance
+between two items, with carries.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ SORTED = 1 << 12
 _STRETCH = 64
 
 
-def _named(dtype: np.dtype, mode: str) -> list[str]:
+def _index_function(dtype: np.dtype, mode: str) -> list[str]:
     """The text of the function ``named``, which converts a stored value to an index along an axis of a given length."""
     stored = INDICES[dtype.name]
     number = "wide(index)" if dtype.name in STORED else "index"
     inside = {"clip": ["return place < 0 ? 0 : place >= length ? length - 1 : place;"], "none": ["return place;"],
               "wrap": ["if (place >= -length && place < length) return place < 0 ? place + length : place;",
-                       # Seldom; a division of 64 bits would take registers from what is frequent.
+                       # This loop rarely runs. A division of 64 bits would need registers of the frequent path.
                        "unsigned long long rest = place < 0 ? 0ull - place : place;",
                        "#pragma unroll 1", "for (int bit = 63; bit >= 0; --bit)",
                        "    if (rest >> bit >= (unsigned long long)length) rest -= (unsigned long long)length << bit;",
@@ -53,12 +54,12 @@ def _named(dtype: np.dtype, mode: str) -> list[str]:
             f"    const long long place = (long long){number};", *indented(inside), "}"]
 
 
-def _flat(dtype: np.dtype, mode: str, axes: int) -> list[str]:
+def _index_functions(dtype: np.dtype, mode: str, axes: int) -> list[str]:
     """The texts of the device functions ``named`` and ``place_of``. ``place_of`` computes a flat index from one index
     per axis; the indices of neighbouring axes lie ``count`` elements apart."""
     parameters = ["long long at", "long long count", *[f"long long n{axis}" for axis in range(axes)]]
     more = [f"    place = place * n{axis} + named(indices[{axis} * count + at], n{axis});" for axis in range(1, axes)]
-    return [*_named(dtype, mode), "__device__ __forceinline__ long long place_of("
+    return [*_index_function(dtype, mode), "__device__ __forceinline__ long long place_of("
             f"const {INDICES[dtype.name]}* indices, {', '.join(parameters)}) {{",
             "    long long place = named(indices[at], n0);", *more, "    return place;", "}"]
 
@@ -71,9 +72,10 @@ _THREADS = f"blockIdx.x * {_BLOCK}ll + threadIdx.x", f"gridDim.x * {_BLOCK}ll"
 _BLOCKS = "blockIdx.x", "gridDim.x"
 
 
-def _counted(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], begin: str = _THREADS[0],
+def _item_loop(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], begin: str = _THREADS[0],
              step: str = _THREADS[1]) -> list[str]:
-    """The loop over the ``items`` of a thread or block, for which ``digits`` are defined, the last of them the fastest.
+    """The loop over the ``items`` of a thread or block. The variables ``digits`` are the digits of an item; the last
+    changes fastest.
 
     ``sizes`` are the sizes of all digits but the first, which is unbounded. Parameters of the kernel are ``items`` and,
     for each digit, ``step_`` and its name: the digits of the distance to the next item.
@@ -89,12 +91,12 @@ def _counted(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], b
 
 
 def _parameters(digits: Sequence[str]) -> str:
-    """The parameters of ``_counted``."""
+    """The parameters of ``_item_loop``."""
     return ", ".join(["long long items", *[f"long long step_{digit}" for digit in digits]])
 
 
-def _numbers(items: int, distance: int, sizes: Sequence[int]) -> list[int]:
-    """The values of the parameters that ``_counted`` declares, for a distance to the next item."""
+def _loop_arguments(items: int, distance: int, sizes: Sequence[int]) -> list[int]:
+    """The values of the parameters that ``_item_loop`` declares, for a distance to the next item."""
     digits = []
     for size in reversed(sizes):
         digits.append(distance % size)
@@ -110,12 +112,12 @@ def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: i
     body = [f"const long long from = table * length + place_of(indices, row, count, {_sizes(axes)});",
             f"store(out + item * {lanes}, load<{lanes}>(data + (from * packs + pack) * {lanes}));"]
     digits = "table", "row", "pack"
-    return "\n".join([*_flat(index, mode, axes), "",
+    return "\n".join([*_index_functions(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) look_up(const {stored}* data, '
         f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, "
         "long long packs, long long count, long long length, "
         f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
-        *indented(_counted(digits, ["count", "packs"], body)), "}", ""])
+        *indented(_item_loop(digits, ["count", "packs"], body)), "}", ""])
 
 
 @cached(256)
@@ -125,13 +127,13 @@ def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: in
     stored, kind = STORED[dtype.name], computed_in(dtype)
     sizes, find = _sizes(axes), "place_of(indices, {0}, count, {1})"
     same, digits = f"{find.format('other', sizes)} == place", ("table", "at", "strip")
-    return "\n".join([*_flat(index, mode, axes), "",
+    return "\n".join([*_index_functions(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_SUMMING}) add_up(const {stored}* g, '
         f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, long long strips, "
         "long long packs, long long count, long long length, "
         f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
         f"    __shared__ float shared[{2 * _SUMMING // 32}];", "    int turn = 0;",
-        *indented(_counted(digits, ["count", "strips"], [
+        *indented(_item_loop(digits, ["count", "strips"], [
         f"const long long place = {find.format('at', sizes)};",
         f"const long long pack = strip * {_SUMMING} + threadIdx.x;",
         "float met = 0.0f;",
@@ -157,22 +159,23 @@ def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: in
 
 @cached(64)
 def keys_source(index: np.dtype, mode: str, axes: int) -> str:
-    """The text of the kernel ``keys``, which writes the row that each index names as an integer."""
-    return "\n".join([*_flat(index, mode, axes), "",
+    """The text of the kernel ``keys``, which writes the number of the row that each index selects."""
+    return "\n".join([*_index_functions(index, mode, axes), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) keys(const {INDICES[index.name]}* indices, '
         f"unsigned* out, long long count, {', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
         f"    for (long long at = blockIdx.x * {_BLOCK}ll + threadIdx.x; at < count; at += gridDim.x * {_BLOCK}ll)",
         f"        out[at] = (unsigned)place_of(indices, at, count, {_sizes(axes)});", "}", ""])
 
 
-def _added(dtype: np.dtype, lanes: int, threads: int, name: str, out: str, size: str, body: Sequence[str]) -> str:
+def _sorted_rows_source(dtype: np.dtype, lanes: int, threads: int, name: str, out: str, size: str, body: Sequence[str]
+                        ) -> str:
     """The text of a kernel over the sorted rows of several tables; a block has a strip of a row."""
     stored, digits = STORED[dtype.name], ("table", "own", "strip")
     strip = [f"const long long pack = strip * {threads} + threadIdx.x;", "if (pack >= packs) continue;",
              f"const {stored}* from = g + (table * count * packs + pack) * {lanes};", f"N t[{lanes}] = {{}};"]
     return "\n".join([
         f"typedef {computed_in(dtype)} N;", "",
-        "// Adds the rows from one sorted place on, as long as they have one key, to where a stretch ends.",
+        "// Adds consecutive sorted rows with one key, up to the end of the stretch.",
         "__device__ __forceinline__ long long add_run("
         f"N (&t)[{lanes}], const {stored}* g, const unsigned* keys, const unsigned* places, long long at, "
         "long long count, long long packs) {",
@@ -185,16 +188,16 @@ def _added(dtype: np.dtype, lanes: int, threads: int, name: str, out: str, size:
         f'extern "C" __global__ void __launch_bounds__({threads}) {name}(const {stored}* g, const unsigned* keys, '
         f"const unsigned* places, {out}, {_parameters(digits)}, long long strips, long long packs, "
         "long long count, long long stretches, long long length) {",
-        *indented(_counted(digits, [size, "strips"], [*strip, *body], *_BLOCKS)), "}", ""])
+        *indented(_item_loop(digits, [size, "strips"], [*strip, *body], *_BLOCKS)), "}", ""])
 
 
 @cached(64)
 def stretch_source(dtype: np.dtype, lanes: int, threads: int) -> str:
-    """The text of the kernel ``stretch``, which adds, of each stretch of sorted rows that begins amid the rows of an
-    index, these rows."""
+    """The text of the kernel ``stretch``. If a stretch of sorted rows begins behind the first row of an index, the
+    kernel adds the rows of this index in the stretch."""
     store = [f"for (int lane = 0; lane < {lanes}; ++lane) sums[((table * stretches + own) * packs + pack) * {lanes} "
              "+ lane] = t[lane];"]
-    return _added(dtype, lanes, threads, "stretch", "N* sums", "stretches", [
+    return _sorted_rows_source(dtype, lanes, threads, "stretch", "N* sums", "stretches", [
         f"const long long at = own * {_STRETCH};", "if (at == 0 || keys[at] != keys[at - 1]) continue;",
         "add_run(t, from, keys, places, at, count, packs);", *store])
 
@@ -204,7 +207,7 @@ def run_source(dtype: np.dtype, lanes: int, threads: int) -> str:
     """The text of the kernel ``run``, which adds the sorted rows of each index: first the rows up to the end of a
     stretch, then the sums of the following stretches."""
     stored = STORED[dtype.name]
-    return _added(dtype, lanes, threads, "run", f"const N* sums, {stored}* out", "count", [
+    return _sorted_rows_source(dtype, lanes, threads, "run", f"const N* sums, {stored}* out", "count", [
         "if (own && keys[own] == keys[own - 1]) continue;",
         "long long at = add_run(t, from, keys, places, own, count, packs);",
         f"for (; at < count && at % {_STRETCH} == 0 && keys[at] == keys[own]; at += {_STRETCH})",
@@ -222,10 +225,10 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
     body = ["const long long place = outer * length + named(indices[item], length);",
             "out[item] = data[place * inner + column];"]
     digits = "outer", "column"
-    return "\n".join([*_named(index, mode), "",
+    return "\n".join([*_index_function(index, mode), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) pick(const {stored}* data, '
         f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, long long length, "
-        "long long inner) {", *indented(_counted(digits, ["inner"], body)), "}", ""])
+        "long long inner) {", *indented(_item_loop(digits, ["inner"], body)), "}", ""])
 
 
 @cached(64)
@@ -249,10 +252,10 @@ def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lan
                 f"    const long long set = (outer * packs + pack) * {lanes} + lane;",
                 f"    {chosen.format('named(indices[set], length) == place')}", "}"]
         digits, sizes = ["outer", "place", "pack"], ["length", "packs"]
-    return "\n".join([*_named(index, mode), "",
+    return "\n".join([*_index_function(index, mode), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) put({source}const {INDICES[index.name]}* indices, '
         f"{stored}* out, {_parameters(digits)}, long long length, long long packs) {{",
-        *indented(_counted(digits, sizes, [*body, f"store(out + item * {lanes}, q);"])), "}", ""])
+        *indented(_item_loop(digits, sizes, [*body, f"store(out + item * {lanes}, q);"])), "}", ""])
 
 
 # ----------------------------------------------------------------------------------------------- operators
@@ -262,7 +265,7 @@ def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str 
     if indices.dtype.name not in INDICES:
         return f"indices of dtype {indices.dtype}: {', '.join(INDICES)} are compiled"
     if mode == "raise":
-        return "mode 'raise' looks at all indices first"
+        return "mode 'raise' has to check all indices first"
     if not indices.flags.c_contiguous or not indices.size:
         return "the indices are not contiguous"
     return declines(values)
@@ -282,7 +285,7 @@ def _look_up(call: Call, data: Array, indices: Array, mode: str, sizes: Shape, t
     text = read_source(data.dtype, indices.dtype, mode, len(sizes), lanes)
     items, packs = out.size // lanes, row // lanes
     blocks = grid_of(call.xp, items, _BLOCK)
-    numbers = [*_numbers(items, blocks * _BLOCK, (count, packs)), packs, count, length, *sizes]
+    numbers = [*_loop_arguments(items, blocks * _BLOCK, (count, packs)), packs, count, length, *sizes]
     return [Launch(kernel_of(call.xp, text, "look_up"), blocks, _BLOCK, [data, indices, out, *map(np.int64, numbers)],
                    own_bytes(indices) + min(own_bytes(data), own_bytes(out)), own_bytes(out))]
 
@@ -301,7 +304,7 @@ def _add_up(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, table
     text = sum_source(g.dtype, indices.dtype, mode, len(sizes), lanes)
     items = tables * count * strips
     blocks = grid_of(call.xp, items * _SUMMING, _SUMMING)
-    numbers = [*_numbers(items, blocks, (count, strips)), strips, packs, count, length, *sizes]
+    numbers = [*_loop_arguments(items, blocks, (count, strips)), strips, packs, count, length, *sizes]
     return [functools.partial(out.fill, 0),
             Launch(kernel_of(call.xp, text, "add_up"), blocks, _SUMMING,
                    [g, indices, out, *map(np.int64, numbers)], own_bytes(indices) + moved[0], moved[1])]
@@ -326,7 +329,7 @@ def _add_sorted(call: Call, g: Array, indices: Array, mode: str, sizes: Shape, t
                                        ("run", run_source, count, [sums, out])):
         items = tables * rows * strips
         blocks = grid_of(xp, items * threads, threads)
-        counted = [*_numbers(items, blocks, (rows, strips)), strips, packs, count, stretches, length]
+        counted = [*_loop_arguments(items, blocks, (rows, strips)), strips, packs, count, stretches, length]
         added.append(Launch(kernel_of(xp, source(g.dtype, lanes, threads), name), blocks, threads,
                             [g, keys, places, *arrays, *map(np.int64, counted)]))
     return [named, *steps, *added]
@@ -392,7 +395,7 @@ def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
                                             math.prod(sized.shape[place + 1:]))
         blocks = grid_of(call.xp, count, _BLOCK)
         return [Launch(kernel_of(call.xp, text, name), blocks, _BLOCK,
-                       [*arrays, *map(np.int64, [*_numbers(count, blocks * _BLOCK, sizes), *numbers])],
+                       [*arrays, *map(np.int64, [*_loop_arguments(count, blocks * _BLOCK, sizes), *numbers])],
                        sum(min(own_bytes(array), out.size * array.itemsize) for array in arrays[:-1]), own_bytes(out))]
 
     _attach(op, range(index), index, mode, item_steps)

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from opreg.builtin.matrices.dense import FACTORS, dense_weight, factors_of, views_of
+from opreg.builtin.matrices.dense import FACTORS, are_views, dense_weight, factors_of
 from opreg.core.launch import Call, Rank
 from opreg.core.registry import REGISTERED
 from opreg.core.rounding import tf32
@@ -108,7 +108,7 @@ def _accepts_dense_backward(call: Call) -> str | None:
     if not bias.flags.c_contiguous:
         return "the gradient of the bias is not contiguous"
     a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
-    if not views_of(call, (a, b)):
+    if not are_views(call, (a, b)):
         return "its factors are no views of its inputs"
     plan = _planned(call, (a, b, out), Epilogue.BGRADB, bias)
     if isinstance(plan, str) and g.flags.c_contiguous:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from opreg.builtin.layers import scaled_attention
+from opreg.builtin.layers import attention_scores, scaled_attention
 from opreg.builtin.layers.scaled_attention import backward_attention, scaled_dot_product_attention
 from opreg.builtin.outputs import wide
 from opreg.core import host_memory, threads
@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from ... import blas
 from .. import gemm
-from ..compiler import Function, cut, function_of, steps, unavailable
+from ..compiler import Function, calls_of_parts, function_of, steps, unavailable
 from ..values import FORMATS
 
 __all__: list[str] = []
@@ -92,7 +92,7 @@ if causal:
         for i in range(max(0, row0 + row + 1 - start), n):
             work[scores + row * wide + i] = least
 """
-# Dropout of a block, with the same random numbers as ``scaled_attention._multiples``.
+# Dropout of a block, with the same random numbers as ``attention_scores.dropout_factors``.
 _DROP = """\
 for row in range(some):
     by_place = (((head * queries + row0 + row) * 0x9E3779B1) + first_key) & 0xFFFFFFFF
@@ -271,7 +271,7 @@ class _Operands:
         (self.batch, self.heads, self.queries, self.size), (_, self.key_heads, self.keys, self.features) = (
             query.shape, self.value.shape)
         shape = (self.batch, self.heads, self.queries, self.keys)
-        fills = None if mask is None else scaled_attention.fills(np, mask, attrs["fill"], attrs["causal"], shape)
+        fills = None if mask is None else attention_scores.fills(np, mask, attrs["fill"], attrs["causal"], shape)
         self.filled = int(fills is not None)
         self.fills = np.ascontiguousarray(np.zeros(1) if fills is None else fills, self.dtype)
         if mask is None:
@@ -282,7 +282,7 @@ class _Operands:
         self.mask = np.broadcast_to(mask, shape)
         p = attrs["p"]
         drops = draw is not None and bool(draw[2])
-        self.numbers = np.array([-math.inf, scaled_attention.scale_of(attrs["scale"], self.size),
+        self.numbers = np.array([-math.inf, attention_scores.scale_of(attrs["scale"], self.size),
                                  1.0 / (1.0 - p) if drops and p < 1.0 else 0.0], self.dtype)
         self.drop = [round((1.0 - p) * (1 << 24)), *map(int, draw[:2])] if drops and draw is not None else [-1, 0, 0]
         self.causal = int(attrs["causal"])
@@ -303,7 +303,7 @@ class _Operands:
                           self.features, chunk, self.rows, self.columns, work_size, share, self.causal, *steps,
                           self.heads, *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
                           self.filled], np.int64)
-        return list(cut(function, table, threads.stretches(units, share), [*operands, table]))
+        return list(calls_of_parts(function, table, threads.stretches(units, share), [*operands, table]))
 
     def up(self) -> tuple[int, int, int]:
         """The columns of a block, features and size, rounded up to whole panels."""
@@ -319,7 +319,7 @@ class _Operands:
 def _forward(function: Function, call: Call, outs: Sequence[Array]) -> None:
     """Compute attention into all outputs of a call."""
     query, key, value, *mask = call.ins
-    draw = scaled_attention.dropout_key(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
+    draw = attention_scores.dropout_key(np, call.attrs["p"] > 0 and (call.is_train or call.attrs["mode"] == "always"),
                                         call.rng)
     outs[2][...] = draw
     operands = _Operands((query, key, value), mask[0] if mask else None, draw, call.attrs)

@@ -61,7 +61,7 @@ MOST = 256
 def declined(call: Call, read: Sequence[Array]) -> str | None:
     """The reason why oneDNN cannot compute with these arrays, or None."""
     if call.xp is not np:
-        return "the arrays are not the host's"
+        return "the arrays are not on the host"
     for array in read:
         if array.dtype != np.float32:
             return f"oneDNN takes float32 here, not {array.dtype}"

@@ -412,8 +412,8 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
             most = getattr(estimator, what)
             if most:
                 if trained >= most - 1:
-                    raise ArgumentError(f"CheckpointHandler: the checkpoint {name!r} is the last of {what}={most}: "
-                                        "train for more, or without resume_from_checkpoint")
+                    raise ArgumentError(f"CheckpointHandler: training has reached {what}={most} at the checkpoint "
+                                        f"{name!r}: give a larger {what}, or leave out resume_from_checkpoint")
                 setattr(estimator, what, most - trained - 1)
         if not os.path.exists(self._path(f"{name}.states")):
             raise OpError(f"CheckpointHandler: {self._path(name)}.params has no matching .states file")

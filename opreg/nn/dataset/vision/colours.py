@@ -147,7 +147,8 @@ def _from_hsv(hue: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.
     part = (sixths - sector)[hue]
     ratio, value = (channel.astype(np.float32) * np.float32(1 / 255) for channel in (saturation, value))
     shades = np.empty((*value.shape, 4), np.uint8)
-    # Cut off: OpenCV's vectors do so; only the last pixels of a row, which fill no vector, are rounded.
+    # Fractions are cut off, as in OpenCV's vector instructions. OpenCV rounds only the last pixels of a row, if they
+    # fill no vector register.
     for i, factor in enumerate((np.float32(1), 1 - ratio.astype(np.float64) * part,
                                 1 - ratio.astype(np.float64) * (1 - part), 1 - ratio)):
         shades[..., i] = value * factor.astype(np.float32) * np.float32(255)

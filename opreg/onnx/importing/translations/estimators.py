@@ -53,7 +53,8 @@ def _labelled(node: Node, places: Any, ints: Any, texts: Any) -> Any:
 
 
 def _classified(node: Node, scores: Any, ints: Any, texts: Any, transform: str, edge: float = 0.0) -> tuple[Any, Any]:
-    """Labels and scores of classes; one score of two classes is that of the second, which wins above ``edge``."""
+    """Labels and scores of classes. A single score belongs to the second of two classes, which is chosen if the score
+    is above ``edge``."""
     if node.length(scores, 1) > 1:
         best = node.cast(ops._npi_argmax(scores, axis=1), np.int64)
         return _labelled(node, best, ints, texts), _transformed(scores, transform)

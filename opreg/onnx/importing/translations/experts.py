@@ -31,7 +31,7 @@ def mixture_of_experts(node: Node, x: Any, router: Any, first: Any, first_bias: 
                        k: int = 1, normalize_routing_weights: int = 0, swiglu_fusion: int = 0,
                        swiglu_limit: float = math.inf, swiglu_limit_after_activation: int = 0, use_sparse_mixer: int = 0
                        ) -> Any:
-    if second is None:  # it is required, although it follows an optional bias
+    if second is None:  # this input is required, although it follows an optional one
         raise node.model.fail(node.title, "fc2_experts_weights is missing")
     if swiglu_limit_after_activation:
         raise ArgumentError("MoE: swiglu_limit_after_activation is not computed")

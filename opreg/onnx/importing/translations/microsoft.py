@@ -156,7 +156,7 @@ def dynamic_quantize_lstm(node: Node, x: Any, w: Given, r: Given, b: Any = None,
                           hidden_size: int | None = None, direction: str = "forward", activations: Any = None,
                           activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None,
                           input_forget: int = 0) -> Any:
-    """The layer of the real weights. ONNX Runtime also rounds the inputs and states of its products to bytes."""
+    """An LSTM with dequantized weights. ONNX Runtime also rounds the inputs and states of its products to bytes."""
     weights = [ops.transpose(_real(node, value, _by_direction(node, scale), _by_direction(node, zero)), axes=(0, 2, 1))
                for value, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero))]
     return lstm(node, x, *weights, b, lengths, h, c, p, hidden_size=hidden_size, direction=direction,

@@ -27,7 +27,9 @@ def _product(node: Node, x: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def _mean(node: Node, x: Any, axis: Any, keepdims: bool) -> Any:
-    return node.cast(ops._npi_mean(x, axis=axis, keepdims=keepdims), node.dtype(x))
+    dtype = node.dtype(x)
+    wide = {} if is_floating(dtype) else {"dtype": np.float64}
+    return node.cast(ops._npi_mean(x, axis=axis, keepdims=keepdims, **wide), dtype)
 
 
 def _extreme(name: str) -> Callable[..., Any]:

@@ -260,7 +260,8 @@ def mel_weights(node: Node, bins: Host, length: Host, rate: Host, low: Host, hig
                 ) -> Any:
     count, size = int(bins), int(length)
     if not 0 <= count * size <= MOST:
-        raise ArgumentError(f"MelWeightMatrix: {count} bins of a transform of {size}")
+        raise ArgumentError(f"MelWeightMatrix: num_mel_bins={count} times dft_length={size}: expected a product from "
+                            f"0 to {MOST}")
     columns = size // 2 + 1
 
     def mel(hertz: float) -> float:
