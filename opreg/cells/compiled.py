@@ -198,7 +198,8 @@ class Compiled:
             array._data = value.copy()
         outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, run, MODE.current().recording)
+            tape.record(_TAPED, run, every, data, outs, run,  # type: ignore[arg-type]  # it has the members of one
+                        MODE.current().recording)
             run.node = weakref.ref(outs[0]._entry[0])
         return outs[0] if self._simple else self.traced.results(leaves, outs)
 

@@ -199,7 +199,7 @@ class ParameterContainer(BufferContainer):
             own.pop(name, None)
         self._touch()
 
-    def _in_run(self, parameter: Parameter) -> Tensor:
+    def _value_in_run(self, parameter: Parameter) -> Tensor:
         """A Parameter as the running Cell reads it: cast if ``to_float`` asks for it."""
         cast = self.__dict__["_cast"]
         return parameter._cast(cast) if cast is not None and self._running and is_floating(parameter._dt) else parameter
@@ -213,10 +213,10 @@ class ParameterContainer(BufferContainer):
             STATE.trace.reads.attribute(self, name, attribute(self, name))
         if name in own["_params"]:
             value = own["_params"][name]
-            return None if value is None else self._in_run(value)
+            return None if value is None else self._value_in_run(value)
         if name in own["_groups"]:
             members = own["_groups"][name]
-            return (list if isinstance(members, list) else tuple)(map(self._in_run, members)) if own["_running"] \
+            return (list if isinstance(members, list) else tuple)(map(self._value_in_run, members)) if own["_running"] \
                 else members
         if name in own["_buffers"]:
             return own["_buffers"][name]
@@ -314,7 +314,7 @@ class ParameterContainer(BufferContainer):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a different name, or none")
-                # both in one Cell, so the user gave the names
+                # both parameters are in one Cell, where only the user can have given them one name
                 if first_path.rpartition(".")[0] == path.rpartition(".")[0]:
                     warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
                          f"parameters are named by their paths from now on: give each a different name, or none")

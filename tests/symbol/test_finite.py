@@ -310,7 +310,7 @@ def test_the_environment_switches_checks_of_recorded_code_on(switch):
 @pytest.mark.parametrize("switch", [
     lambda: mx.sym.var("x").bind(mx.cpu(), {"x": mx.nd.zeros(1)}, check_numbers="yes"),
     lambda: mx.autograd.record(check_numbers="yes"), lambda: mx.jit(abs, check_numbers="yes")])
-def test_another_choice_is_refused(switch):
+def test_another_value_of_check_numbers_is_refused(switch):
     with pytest.raises(ArgumentError, match="check_numbers='yes': expected True, False or 'debug'"):
         switch()
 
