@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -278,15 +278,10 @@ def test_a_cell_is_compiled_with_checks_by_jit():
 
 
 @pytest.fixture
-def switch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Sets the environment variable, which a process reads only once."""
-    def to(text: str) -> None:
-        monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
-        finite.by_environment.cache_clear()
-
-    yield to
-    monkeypatch.undo()
-    finite.by_environment.cache_clear()
+def switch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Sets the environment variable, perhaps after it was read."""
+    finite.by_environment()
+    return lambda text: monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
 
 
 @pytest.mark.parametrize("run", [
