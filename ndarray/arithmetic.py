@@ -197,8 +197,9 @@ def leave_trace(values: Iterable[Any]) -> None:
 
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:
-    """A method for one of Python's in-place operators."""
+    """A method for one of Python's in-place operators, by its name in the module ``operator``."""
     compute = getattr(operator, name)
+    name = name.rstrip("_")
 
     def method(self: Any, other: Any) -> Any:
         if MODE.tracer is not None:

@@ -120,7 +120,7 @@ class Rows:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the numbers."""
+        """The dtype of the stored elements."""
         return self.numbers.dtype
 
     @property
@@ -235,7 +235,7 @@ class Csr:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the numbers."""
+        """The dtype of the stored elements."""
         return self.numbers.dtype
 
     @property

@@ -81,6 +81,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "notebook": ("opreg.notebook", None),
     "test_utils": ("opreg.train.test_utils", None),
     "profiler": ("opreg.profiler", None),
+    "Profiler": ("opreg.profiler", "Profiler"),
     "distributed": ("opreg.distributed", None),
     "communication": ("opreg.nn.communication", None),
     "runtime": ("opreg.runtime", None),
@@ -154,8 +155,6 @@ _ABSENT_OF_MINDSPORE = {
     **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),
     **{f"dataset.vision.{name}": "dataset.GeneratorDataset takes frames that another library reads"
        for name in ("DecodeVideo", "VideoDecoder", "read_video")},
-    **dict.fromkeys(("Profiler", "profiler.Profiler", "profiler.profiling"),
-                    "profiler.profile() collects the events of a stretch of code"),
     "_c_expression": "it is internal to MindSpore",
     **dict.fromkeys(("set_ps_context", "context.set_ps_context"),
                     "each process has all weights; see docs/distributed.md"),
@@ -221,7 +220,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _open() -> list[str]:
-    """The names whose libraries are installed."""
+    """The names of this module that can be loaded, since the libraries that they need are installed."""
     from importlib.util import find_spec
 
     return [name for name in _DOORS if name not in _NEEDS or find_spec(_NEEDS[name])]

@@ -184,6 +184,7 @@ from opreg.onnx.mindspore_export import export as export
 from opreg import pictures as viz
 from opreg import pictures as visualization
 from opreg import profiler as profiler
+from opreg.profiler import Profiler as Profiler
 from opreg import rtc as rtc
 from opreg import runtime as runtime
 from opreg import symbol as sym
@@ -230,14 +231,14 @@ __all__ = [
     "GRAPH_MODE", "HausdorffDistance", "History", "JitConfig", "LAX", "LambdaCallback", "LearningRateScheduler",
     "Loss", "LossMonitor", "LossScaleManager", "MAE", "MSE", "MXNetError", "MeanSurfaceDistance", "Metric", "Model",
     "ModelCheckpoint", "NDArray", "OcclusionSensitivity", "OpError", "PYNATIVE_MODE", "ParallelMode", "Parameter",
-    "ParameterTuple", "Perplexity", "Precision", "ROC", "Recall", "ReduceLROnPlateau", "RootMeanSquareDistance",
-    "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector", "SummaryRecord", "Symbol", "Tensor",
-    "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy", "TopKCategoricalAccuracy", "_Function",
-    "_checkparam", "_no_grad", "amp", "attribute", "auc", "autograd", "base", "bfloat16", "bool_",
-    "build_train_network", "byte", "caches", "callback", "common", "communication", "constexpr", "context", "contrib",
-    "cpu", "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double", "dtype",
-    "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager", "experimental",
-    "export", "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters",
+    "ParameterTuple", "Perplexity", "Precision", "Profiler", "ROC", "Recall", "ReduceLROnPlateau",
+    "RootMeanSquareDistance", "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector",
+    "SummaryRecord", "Symbol", "Tensor", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy", "_Function", "_checkparam", "_no_grad", "amp", "attribute", "auc", "autograd", "base",
+    "bfloat16", "bool_", "build_train_network", "byte", "caches", "callback", "common", "communication", "constexpr",
+    "context", "contrib", "cpu", "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double",
+    "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager",
+    "experimental", "export", "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters",
     "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
     "gpu", "grad", "half", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8",
     "int_", "intc", "intp", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",

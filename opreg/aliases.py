@@ -85,6 +85,7 @@ _DEEPER = {
     "opreg.nn.communication": {"management": "opreg.nn.communication"},
     "opreg.onnx.onnx2mx": dict.fromkeys(("import_model", "import_to_gluon"), "opreg.onnx.importing"),
     "opreg.onnx.mx2onnx": {"_export_model": "opreg.onnx.exporting"},
+    "opreg.profiler": {"profiling": "opreg.profiler"},
     "opreg.train": {"_utils": "opreg.train.folders", "dataset_helper": "opreg.nn.model.feeding",
                     **dict.fromkeys(("amp", "loss_scale_manager"), "opreg.nn.amp"),
                     "serialization": "opreg.nn.checkpoint", "summary": "opreg.nn.model.summaries",

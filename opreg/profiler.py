@@ -22,9 +22,11 @@ True
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import trace_events
@@ -34,7 +36,7 @@ from .errors import ArgumentError, OpError, did_you_mean
 from .trace_events import collect as profile
 
 __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
-           "Counter", "Marker", "profiler_set_config", "profiler_set_state", "dump_profile"]
+           "Counter", "Marker", "Profiler", "profiler_set_config", "profiler_set_state", "dump_profile"]
 
 if not TYPE_CHECKING:  # names of MindSpore's module ``profiler``
     __getattr__ = inner(__name__)
@@ -438,6 +440,58 @@ class Marker:
             raise ArgumentError(f"mark: scope: expected one of {', '.join(letters)}, got {scope!r}")
         if _PROFILER.noting:
             _PROFILER.events.moment(f"{self.domain},instant_marker", self.name, letters[scope])
+
+
+class Profiler:
+    """MindSpore's profiler: it records from its start on, and ``analyse`` writes a trace.
+
+    Parameters
+    ----------
+    output_path : str
+        The folder of the trace, ``profile.json``, which ``chrome://tracing`` and Perfetto open; made if it is missing.
+    start_profile : bool
+        Whether to record at once, and not from ``start`` on.
+    **settings
+        Other settings of MindSpore, accepted without effect.
+
+    Examples
+    --------
+    >>> import tempfile, opreg as mx
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     profiler = mx.Profiler(output_path=folder)
+    ...     value = mx.ops.exp(mx.Tensor([1.0]))
+    ...     profiler.analyse()
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['profile.json']
+    """
+
+    def __init__(self, *, output_path: str | os.PathLike[str] = "./data", start_profile: bool = True,
+                 **settings: object):
+        self.output_path, self.events, self._runs = Path(output_path), Events(), False
+        if start_profile:
+            self.start()
+
+    def start(self) -> None:
+        """Record from now on; events of earlier stretches are kept."""
+        if self._runs:
+            raise RuntimeError("Profiler: it records already; call stop before start")
+        trace_events.start(self.events)
+        self._runs = True
+
+    def stop(self) -> None:
+        """Record no more."""
+        if self._runs:
+            trace_events.stop()
+            self._runs = False
+
+    def step(self) -> None:
+        """The end of a step; has no effect, since the trace has the time of each event."""
+
+    def analyse(self, **settings: object) -> None:
+        """Stop recording, and write the trace; the settings have no effect."""
+        self.stop()
+        self.output_path.mkdir(parents=True, exist_ok=True)
+        self.events.save(self.output_path / "profile.json")
 
 
 def __dir__() -> list[str]:

@@ -37,7 +37,6 @@ def test_a_missing_name_points_to_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize("module, name, instead", [
-    ("", "Profiler", "profiler.profile"), ("profiler", "Profiler", "profiler.profile"),
     ("", "_c_expression", "internal"), ("context", "set_ps_context", "docs/distributed.md"),
     ("dataset", "TFRecordDataset", "MindDataset"), ("dataset", "text", "GeneratorDataset"),
     ("dataset.vision", "DecodeVideo", "dataset.GeneratorDataset takes frames"),

@@ -193,7 +193,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return str(self._shown())
 
     def _shown(self) -> np.ndarray:
-        """The elements for repr. In a trace that prints them they are computed again by each run."""
+        """The elements for repr. If a traced function converts them to text, each run computes and compares them."""
         variable = self._variable()
         return self._copied() if variable is None or not variable.has_text else variable.asnumpy()
 

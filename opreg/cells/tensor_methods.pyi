@@ -7,7 +7,7 @@ import numpy as np
 
 from opreg.core.value import Value
 from opreg.cells.tensor import Tensor
-from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike
 
 Operand = TensorLike
 _int = int
@@ -162,6 +162,9 @@ class Methods(Value):
         """Elements clipped to a range."""
     def clone(self) -> Tensor:
         """A tensor with the same values, through which gradients pass."""
+    def col2im(self, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes, padding_value: Sizes,
+               stride: Sizes) -> Tensor:
+        """Columns of shape (batch, channels, elements of a window, windows), added at their positions in images."""
     def conj(self) -> Tensor:
         """The same numbers."""
     def contiguous(self) -> Tensor:
@@ -239,8 +242,8 @@ class Methods(Value):
         """``x[...] = ops.exp(x, …)``."""
     def expand(self, *shape: _int | Sequence[_int]) -> Tensor:
         """Broadcast to a shape."""
-    def expand_as(self, other: Tensor) -> Tensor:
-        """Broadcast to the shape of another tensor."""
+    def expand_as(self, other: TensorLike) -> Tensor:
+        """The tensor broadcast to the shape of another one."""
     def expand_dims(self, axis: _int) -> Tensor:
         """Insert an axis of length one at position ``axis`` of the result."""
     def expm1(self) -> Tensor:
@@ -249,6 +252,8 @@ class Methods(Value):
         """A tensor of this shape and dtype, filled with a value."""
     def fill_(self, value: Tensor | Number) -> Tensor:
         """Write a number to all elements."""
+    def fill_diagonal(self, fill_value: Number, wrap: _bool = False) -> Tensor:
+        """The tensor with one number on its main diagonal, from which equally long axes all count."""
     def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
@@ -324,6 +329,8 @@ class Methods(Value):
         """The tensor with the slices at indices along an axis filled with a number."""
     def index_fill_(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.index_fill(x, …)``."""
+    def index_put(self, indices: Sequence[TensorLike], values: TensorLike, accumulate: _bool = False) -> Tensor:
+        """The tensor with values written at indices, one tensor for each of the first axes, as ``x[indices] = …."""
     def index_select(self, axis: _int, index: TensorLike) -> Tensor:
         """The slices along an axis at the indices of a vector."""
     def inner(self, other: TensorLike) -> Tensor:
@@ -408,12 +415,16 @@ class Methods(Value):
         """The logarithm of the sum of exponentials."""
     def long(self) -> Tensor:
         """The numbers as int64."""
+    def lstsq(self, A: TensorLike) -> Tensor:
+        """The matrix ``x`` for which ``input @ x`` is nearest to ``A``."""
     def lt(self, other: TensorLike) -> Tensor:
         """Whether numbers of the first are less."""
     def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """``value`` where the mask holds, ``input_x`` elsewhere."""
     def masked_fill_(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """``x[...] = ops.masked_fill(x, …)``."""
+    def masked_scatter(self, mask: TensorLike, source: TensorLike) -> Tensor:
+        """The tensor with elements of ``source``, in their order, where a mask holds."""
     def masked_select(self, mask: TensorLike) -> Tensor:
         """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
@@ -459,6 +470,8 @@ class Methods(Value):
         """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of …."""
     def nanmean(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The mean of the elements that are not NaN."""
+    def nanmedian(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
+        """The median of the elements along an axis that are not NaN, the lower of two middle elements, and its …."""
     def nansum(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
@@ -473,13 +486,13 @@ class Methods(Value):
         """The negative of each element."""
     def nelement(self) -> _int:
         """The number of elements."""
-    def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_empty(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape, in this dtype or another."""
-    def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
+    def new_full(self, size: AnyShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape filled with a value, in this dtype or another."""
-    def new_ones(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_ones(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """Ones of a shape, in this dtype or another."""
-    def new_zeros(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_zeros(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """Zeros of a shape, in this dtype or another."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
@@ -515,6 +528,8 @@ class Methods(Value):
         """The product."""
     def ptp(self, axis: Axes = None, keepdims: _bool = False) -> Tensor:
         """The largest element minus the smallest."""
+    def qr(self, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
+        """The QR decomposition ``input = q @ r`` of matrices."""
     def rad2deg(self) -> Tensor:
         """Degrees from radians."""
     def ravel(self) -> Tensor:
@@ -533,11 +548,11 @@ class Methods(Value):
         """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Repeat the tensor a number of times along each axis."""
-    def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: AnyShape, axis: _int | None = None) -> Tensor:
         """Repeat each slice along an axis, or each element of the flat tensor."""
     def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
-    def reshape_as(self, other: Tensor) -> Tensor:
+    def reshape_as(self, other: TensorLike) -> Tensor:
         """The same values in the shape of another tensor."""
     def resize(self, *new_shape: _int) -> Tensor:
         """The first elements in another shape, filled up with zeros."""
@@ -578,6 +593,8 @@ class Methods(Value):
         """This tensor where the condition holds, ``y`` elsewhere."""
     def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
         """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
+    def set_const_arg(self, const_arg: _bool = True) -> Tensor:
+        """This tensor."""
     def sgn(self) -> Tensor:
         """-1, 0 or 1."""
     def short(self) -> Tensor:
@@ -598,10 +615,15 @@ class Methods(Value):
         """``sin(pi x) / (pi x)``, and 1 at zero."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
-    def slice(self, begin: TensorShape, size: TensorShape) -> Tensor:
+    def slice(self, begin: AnyShape, size: AnyShape) -> Tensor:
         """The part from ``begin`` on, of a size."""
+    def slice_scatter(self, src: TensorLike, axis: _int = 0, start: _int | None = None, end: _int | None = None,
+                      step: _int = 1) -> Tensor:
+        """The tensor with the slice ``start:end:step`` along an axis replaced by ``src``."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
         """The signs of determinants, and the logarithms of their absolute values."""
+    def soft_shrink(self, lambd: _float = 0.5) -> Tensor:
+        """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
     def softmax(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
         """Exponentials scaled to a sum of one along an axis."""
     def softmin(self, axis: _int | Sequence[_int] = -1, *, dtype: TensorDType = None) -> Tensor:
@@ -631,6 +653,8 @@ class Methods(Value):
         """The sum."""
     def sum_to_size(self, *size: _int) -> Tensor:
         """Sums over the axes along which ``size`` has length one, or which it lacks."""
+    def svd(self, full_matrices: _bool = False, compute_uv: _bool = True) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """The singular value decomposition ``input = u @ diag(s) @ v.T`` of matrices."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """Swap two axes."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
@@ -651,6 +675,8 @@ class Methods(Value):
         """Repeat the tensor a number of times along each axis."""
     def to(self, *args: Any, **keywords: Any) -> Tensor:
         """The values in another dtype, or in the dtype of another tensor."""
+    def top_k(self, k: _int, sorted: _bool = True) -> tuple[Tensor, Tensor]:
+        """The ``k`` largest elements along the last axis, and their indices as int32."""
     def topk(self, k: _int, dim: _int | None = None, largest: _bool = True,
              sorted: _bool = True) -> tuple[Tensor, Tensor]:
         """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
@@ -668,7 +694,7 @@ class Methods(Value):
         """The next whole number towards zero."""
     def type(self, dtype: TensorDType = None) -> Any:
         """Its dtype, or with an argument its values in that dtype."""
-    def type_as(self, other: Tensor) -> Tensor:
+    def type_as(self, other: TensorLike) -> Tensor:
         """The values in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, without that axis."""
@@ -679,13 +705,19 @@ class Methods(Value):
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
         """The elements without those equal to their predecessor."""
+    def unsorted_segment_max(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
+        """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
+    def unsorted_segment_min(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
+        """The smallest of the slices with the same number, the greatest finite number of the dtype if there …."""
+    def unsorted_segment_prod(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
+        """The product of the slices with the same number, 1 if there are none."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """Insert an axis of length one at position ``dim`` of the result."""
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
         """The variance."""
     def view(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
-    def view_as(self, other: Tensor) -> Tensor:
+    def view_as(self, other: TensorLike) -> Tensor:
         """The same values in the shape of another tensor."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """``tensor_split`` along the first axis."""

@@ -236,7 +236,7 @@ class _Text:
 
     def report(self, condition: str, label: str, indent: str = "") -> None:
         """Add a line that returns a label under a condition."""
-        self.lines.append(f"{indent}if {condition}: return {label!r}")
+        self.lines.append(f"{indent}if {condition}: return {self.name(label)}")
 
     def differs(self, expression: str, held: HeldValue) -> str:
         """The condition that an expression has changed its value."""
@@ -387,7 +387,7 @@ class Place(NamedTuple):
             return ABSENT
 
     def put_back(self) -> None:
-        """Give it the value from before; a context variable that had none keeps its own."""
+        """Restore the value from before the trace. A context variable that had no value keeps the new one."""
         if self.now() is self.before:
             return
         if isinstance(self.owner, contextvars.ContextVar):

@@ -95,7 +95,8 @@ def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
 
 
 def _alike(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Dtypes without declared ones and without shapes for a dry run: all the same, unless they are known to differ."""
+    """Infer dtypes if none are declared and shapes for a dry run are missing: all dtypes are equal, unless known ones
+    differ."""
     return SAME_TYPE(ins, outs, use) if len({*ins} - {None}) < 2 else (ins, outs)
 
 

@@ -13,6 +13,7 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
+from ..core.invalidation import renew_memory
 from ..core.mode import MODE
 from ..core.settings import Checked
 from ..errors import did_you_mean, warn
@@ -480,6 +481,7 @@ def _overwrite(target: NDArray, data: Any) -> None:
     entry, target._entry = target._entry, None
     if MODE.current().paused:  # what was recorded before reads the old values
         target._data = target._ctx.run(target._data.copy)
+        renew_memory(target)
     try:
         target[:] = data
     finally:

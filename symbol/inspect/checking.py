@@ -35,7 +35,7 @@ from .explain import node_title
 __all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members"]
 
 #: The allowed difference by the dtype's bytes, as a fraction of the largest absolute value of the reference's result.
-#: Sums of thousands of products in another order, or convolutions by another formula, stay far below.
+#: Sums of thousands of products in another order, and convolutions by another formula, differ by much less.
 TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 
 #: The difference that is always allowed, in units of the dtype's resolution at the largest input. Where terms nearly

@@ -7,10 +7,10 @@ The result of dropout is computed from its mask and that of a norm from its stat
 ``opreg.builtin.rematerialization``. With ``all``, matrix products and other built-in operators are run again, too. A
 node with the tag ``__force_mirroring__`` is run again at any cost, unless it draws random numbers or has side effects.
 
-Results are computed again from values that are stored anyway. If that needs one more value, usually that of a matrix
-product, this one is stored instead of the results, provided that it is smaller than they are. A chain of nodes that are
-run again is no longer than the square root of the number of such nodes in forward, since backward holds all results of
-a chain at once.
+Results are computed again from values that are stored anyway. If one further value is needed, usually the result of a
+matrix product, it is stored instead of the results, provided that it is smaller than they are. A chain of nodes that
+are run again is no longer than the square root of the number of such nodes in forward, since backward holds all results
+of a chain at once.
 """
 
 from __future__ import annotations

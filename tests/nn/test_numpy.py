@@ -73,6 +73,18 @@ def test_logaddexp_equals_numpys(name: str, operands: str) -> None:
     assert np.allclose(np.array(ours, float), np.array(numpys, float), 1e-5, 1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "int32", "float32", "float64"])
+def test_angles_of_narrow_integers_are_float16(dtype: str) -> None:
+    """MindSpore 2.10 and NumPy have float16 for integers of 8 bits and booleans."""
+    x = ms.Tensor(np.array([0, 1], dtype))
+    wanted = {1: "float16", 8: "float64"}.get(x.itemsize, "float32")
+    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh"):
+        found = getattr(mnp, name)(x).asnumpy()
+        assert found.dtype == wanted
+        np.testing.assert_allclose(found, getattr(np, name)(x.asnumpy().astype("f8")), 2e-3)
+    assert mnp.arctan2(x, x).asnumpy().dtype == wanted
+
+
 def test_signatures_are_those_of_mindspore() -> None:
     for name, parameters in RECORDED["parameters"].items():
         assert list(inspect.signature(getattr(mnp, name)).parameters) == parameters, name

@@ -14,7 +14,7 @@ from ...cells.typing import TensorDType, TensorLike
 from ...core.registry import ops as registered
 from ...errors import ArgumentError
 from .. import ops
-from .lift import as_operand, as_real, as_tensor, in_dtype
+from .lift import as_angle, as_operand, as_real, as_tensor, in_dtype
 
 __all__ = [
     "abs", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around",
@@ -67,17 +67,17 @@ sqrt = _unary("sqrt", ops.sqrt, "The square root.")
 square = _unary("square", ops.square, "The square.")
 reciprocal = _unary("reciprocal", lambda x: ops.div(ops.ones_like(x), x, rounding_mode="trunc" if x._dt.kind in "iu"
                                                     else None), "One by the number, cut towards zero for integers.")
-sin = _unary("sin", ops.sin, "The sine, of radians.")
-cos = _unary("cos", ops.cos, "The cosine, of radians.")
-tan = _unary("tan", ops.tan, "The tangent, of radians.")
-sinh = _unary("sinh", ops.sinh, "The hyperbolic sine.")
-cosh = _unary("cosh", ops.cosh, "The hyperbolic cosine.")
-tanh = _unary("tanh", ops.tanh, "The hyperbolic tangent.")
-arcsin = _unary("arcsin", ops.arcsin, "The angle in radians whose sine it is.")
-arctan = _unary("arctan", ops.arctan, "The angle in radians whose tangent it is.")
-arcsinh = _unary("arcsinh", ops.arcsinh, "The inverse of the hyperbolic sine.")
-arccosh = _unary("arccosh", ops.arccosh, "The inverse of the hyperbolic cosine.")
-arctanh = _unary("arctanh", ops.arctanh, "The inverse of the hyperbolic tangent.")
+sin = _unary("sin", ops.sin, "The sine, of radians.", as_angle)
+cos = _unary("cos", ops.cos, "The cosine, of radians.", as_angle)
+tan = _unary("tan", ops.tan, "The tangent, of radians.", as_angle)
+sinh = _unary("sinh", ops.sinh, "The hyperbolic sine.", as_angle)
+cosh = _unary("cosh", ops.cosh, "The hyperbolic cosine.", as_angle)
+tanh = _unary("tanh", ops.tanh, "The hyperbolic tangent.", as_angle)
+arcsin = _unary("arcsin", ops.arcsin, "The angle in radians whose sine it is.", as_angle)
+arctan = _unary("arctan", ops.arctan, "The angle in radians whose tangent it is.", as_angle)
+arcsinh = _unary("arcsinh", ops.arcsinh, "The inverse of the hyperbolic sine.", as_angle)
+arccosh = _unary("arccosh", ops.arccosh, "The inverse of the hyperbolic cosine.", as_angle)
+arctanh = _unary("arctanh", ops.arctanh, "The inverse of the hyperbolic tangent.", as_angle)
 deg2rad = _unary("deg2rad", ops.deg2rad, "Degrees as radians.")
 radians = _unary("radians", ops.deg2rad, "Degrees as radians.")
 rad2deg = _unary("rad2deg", ops.rad2deg, "Radians as degrees.")
@@ -91,7 +91,7 @@ invert = _unary("invert", lambda x: ~x, "The number with all bits of its dtype t
 
 def arccos(input: TensorLike, dtype: TensorDType = None) -> Tensor:
     """The inverse cosine in radians."""
-    return in_dtype(ops.arccos(as_tensor(input)), dtype)
+    return in_dtype(ops.arccos(as_angle(input)), dtype)
 
 
 def negative(a: TensorLike, dtype: TensorDType = None) -> Tensor:
@@ -170,7 +170,8 @@ logical_xor = _binary("logical_xor", ops.logical_xor, "Whether just one is true,
 bitwise_and = _binary("bitwise_and", ops.bitwise_and, "The bits that both have.")
 bitwise_or = _binary("bitwise_or", ops.bitwise_or, "The bits that one has.")
 bitwise_xor = _binary("bitwise_xor", ops.bitwise_xor, "The bits that just one has.")
-arctan2 = _binary("arctan2", ops.arctan2, "The angle in radians of the point whose height and width they are.")
+arctan2 = _binary("arctan2", lambda *xy: ops.arctan2(*(each if is_number(each) else as_angle(each) for each in xy)),
+                  "The angle in radians of the point whose height and width they are.")
 hypot = _binary("hypot", ops.hypot, "The square root of both squares' sum.")
 logaddexp = _binary("logaddexp", ops.logaddexp, "The logarithm of the sum of both exponentials.")
 logaddexp2 = _binary("logaddexp2", ops.logaddexp2, "The logarithm to base two of the sum of two to both powers.")

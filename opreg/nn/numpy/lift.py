@@ -11,9 +11,10 @@ from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ..ops.lift import axes, floating, one_axis
 
-__all__ = ["as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "static_values"]
+__all__ = ["as_angle", "as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "static_values"]
 
-_INT32, _INT64, _FLOAT32, _FLOAT64 = (np.dtype(name) for name in ("int32", "int64", "float32", "float64"))
+_INT32, _INT64, _FLOAT16, _FLOAT32, _FLOAT64 = (np.dtype(name) for name in (
+    "int32", "int64", "float16", "float32", "float64"))
 
 
 def _has_dtype(value: object) -> bool:
@@ -39,6 +40,12 @@ def as_operand(value: TensorLike) -> Tensor | Number:
 def as_real(value: TensorLike) -> Tensor:
     """A floating-point tensor."""
     return floating(as_tensor(value))
+
+
+def as_angle(value: TensorLike) -> Tensor:
+    """A floating-point tensor; integers of 8 bits and booleans become float16, as in MindSpore and NumPy."""
+    x = as_tensor(value)
+    return x._cast(_FLOAT16) if x._dt.itemsize == 1 else floating(x)
 
 
 def in_dtype(x: Tensor, dtype: TensorDType) -> Tensor:

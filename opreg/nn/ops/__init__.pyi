@@ -18,7 +18,7 @@ from opreg.nn.ops.custom import Custom as Custom
 from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
 from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithCheck as PrimitiveWithCheck, PrimitiveWithInfer as PrimitiveWithInfer
 from opreg.cells.tensor import Tensor
-from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike
 
 _T = TypeVar("_T")
 
@@ -30,6 +30,10 @@ class Abs(Primitive):
     """The absolute value."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class AccumulateNV2(Primitive):
+    """The sum of tensors of one shape."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: Sequence[TensorLike]) -> Tensor: ...
 class Acosh(Primitive):
     """The inverse of the hyperbolic cosine."""
     def __init__(self) -> None: ...
@@ -48,6 +52,10 @@ class AdaptiveAvgPool2D(Primitive):
     """Means over the cells of a grid of ``output_size``, (height, width) or one value for both."""
     def __init__(self, output_size: int | Sequence[int | None]) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class AdaptiveMaxPool2D(Primitive):
+    """The largest element of each part of images that are divided into ``output_size`` parts, and its place."""
+    def __init__(self, output_size: Sizes) -> None: ...
+    def __call__(self, input: TensorLike) -> Tensor | tuple[Tensor, Tensor]: ...
 class Add(Primitive):
     """The sum."""
     def __init__(self) -> None: ...
@@ -200,6 +208,10 @@ class BCEWithLogitsLoss(Primitive):
     def __init__(self, reduction: str = 'mean') -> None: ...
     def __call__(self, input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                  pos_weight: TensorLike | None = None) -> Tensor: ...
+class BartlettWindow(Primitive):
+    """A triangle from 0 to 1 and back."""
+    def __init__(self, periodic: bool = True, dtype: TensorDType = 'float32') -> None: ...
+    def __call__(self, window_length: int | Tensor) -> Tensor: ...
 class BatchMatMul(Primitive):
     """Products of the matrices in the last two axes, which may be transposed."""
     def __init__(self, transpose_a: bool = False, transpose_b: bool = False) -> None: ...
@@ -210,6 +222,12 @@ class BatchNorm(Primitive):
                  data_format: str = 'NCHW') -> None: ...
     def __call__(self, x: TensorLike, scale: TensorLike, bias: TensorLike, mean: TensorLike,
                  variance: TensorLike) -> tuple[Tensor, ...]: ...
+class BatchToSpace(Primitive):
+    def __init__(self, block_size: Any, crops: Any) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+class BatchToSpaceND(Primitive):
+    def __init__(self, block_shape: Any, crops: Any) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
 class Bernoulli(Primitive):
     """1 with a probability, 0 otherwise, in the shape of a tensor."""
     def __init__(self, seed: Any = -1, offset: Any = 0) -> None: ...
@@ -242,6 +260,10 @@ class BitwiseXor(Primitive):
     """The bits that are set in just one."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class BlackmanWindow(Primitive):
+    """A sum of two cosines from 0 to 1 and back, float32 by default."""
+    def __init__(self, periodic: bool = True, dtype: TensorDType = 'float32') -> None: ...
+    def __call__(self, window_length: int | Tensor) -> Tensor: ...
 class BoundingBoxDecode(Primitive):
     """Boxes from anchors and differences from them, as ``BoundingBoxEncode`` gives them, cut off at …."""
     def __init__(self, max_shape: Sequence[int], means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
@@ -254,7 +276,7 @@ class BoundingBoxEncode(Primitive):
     def __call__(self, anchor_box: TensorLike, groundtruth_box: TensorLike) -> Tensor: ...
 class BroadcastTo(Primitive):
     """Broadcast to a shape."""
-    def __init__(self, shape: TensorShape) -> None: ...
+    def __init__(self, shape: AnyShape) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Bucketize(Primitive):
     """For each element the index of the interval between increasing boundaries, int32."""
@@ -290,6 +312,10 @@ class ChannelShuffle(Primitive):
     """Interleave groups of the second axis."""
     def __init__(self, groups: int) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
+class CheckNumerics(Primitive):
+    """The tensor."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class CheckValid(Primitive):
     """Whether each box lies within an image, of which height, width and scale are given."""
     def __init__(self) -> None: ...
@@ -306,6 +332,10 @@ class CholeskySolve(Primitive):
     """The solution ``x`` of ``A @ x = input``, given the Cholesky factor ``input2`` of ``A``."""
     def __init__(self, upper: bool = False) -> None: ...
     def __call__(self, input: TensorLike, input2: TensorLike) -> Tensor: ...
+class Col2Im(Primitive):
+    """Columns added at their positions in images."""
+    def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None: ...
+    def __call__(self, x: TensorLike, output_size: Sizes | Tensor) -> Tensor: ...
 class Concat(Primitive):
     """Concatenate tensors along an axis."""
     def __init__(self, axis: int = 0) -> None: ...
@@ -365,10 +395,22 @@ class Cummin(Primitive):
     """The smallest number so far along an axis."""
     def __init__(self, axis: int) -> None: ...
     def __call__(self, input: TensorLike) -> tuple[Tensor, Tensor]: ...
+class CumulativeLogsumexp(Primitive):
+    """The logarithm of cumulative sums of exponentials, from the end with ``reverse``."""
+    def __init__(self, exclusive: bool = False, reverse: bool = False) -> None: ...
+    def __call__(self, x: TensorLike, axis: int | Tensor) -> Tensor: ...
 class DType(Primitive):
     """The dtype of a tensor."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike) -> Any: ...
+class DataFormatDimMap(Primitive):
+    """The numbers of axes in another layout."""
+    def __init__(self, src_format: str = 'NHWC', dst_format: str = 'NCHW') -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class DataFormatVecPermute(Primitive):
+    """Numbers that belong to the axes of one layout, in the order of another."""
+    def __init__(self, src_format: str = 'NHWC', dst_format: str = 'NCHW') -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class Dense(Primitive):
     """``input @ weight.T + bias``, over the last axis."""
     def __init__(self) -> None: ...
@@ -452,7 +494,7 @@ class Exp(Primitive):
 class Expand(Primitive):
     """See ``broadcast_to``."""
     def __init__(self) -> None: ...
-    def __call__(self, input_x: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, size: AnyShape) -> Tensor: ...
 class ExpandDims(Primitive):
     """Insert an axis of length one at position ``axis`` of the result."""
     def __init__(self) -> None: ...
@@ -476,11 +518,14 @@ class FastGelu(Primitive):
 class Fill(Primitive):
     """A tensor filled with one value, in a given dtype."""
     def __init__(self) -> None: ...
-    def __call__(self, type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor: ...
+    def __call__(self, type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor: ...
+class FillDiagonal(Primitive):
+    def __init__(self, fill_value: Number, wrap: bool = False) -> None: ...
+    def __call__(self, input_x: TensorLike) -> Tensor: ...
 class FillV2(Primitive):
     """A tensor without axes repeated to fill a shape."""
     def __init__(self) -> None: ...
-    def __call__(self, shape: TensorShape, value: TensorLike) -> Tensor: ...
+    def __call__(self, shape: AnyShape, value: TensorLike) -> Tensor: ...
 class Flatten(Primitive):
     """Join the axes from ``start_dim`` to ``end_dim``."""
     def __init__(self) -> None: ...
@@ -569,6 +614,11 @@ class HSwish(Primitive):
     """``x hardsigmoid(x)``."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class HammingWindow(Primitive):
+    """``alpha - beta * cos(2 pi k / n)``, float32 by default."""
+    def __init__(self, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46,
+                 dtype: TensorDType = 'float32') -> None: ...
+    def __call__(self, window_length: int | Tensor) -> Tensor: ...
 class Heaviside(Primitive):
     """0 below zero, 1 above, and ``values`` at zero."""
     def __init__(self) -> None: ...
@@ -592,6 +642,14 @@ class IOU(Primitive):
 class Identity(Primitive):
     """The tensor itself."""
     def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class IdentityN(Primitive):
+    """The tensors."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: Sequence[TensorLike]) -> tuple[Tensor, ...]: ...
+class Im2Col(Primitive):
+    """Windows of images as columns, of shape (batch, channels, elements of a window, windows)."""
+    def __init__(self, ksizes: Sizes, strides: Sizes = 1, dilations: Sizes = 1, pads: Sizes = 0) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
 class ImageSummary(Primitive):
     """Has no effect."""
@@ -698,6 +756,10 @@ class LinSpace(Primitive):
     """Equally spaced values from ``start`` to ``end``, both included."""
     def __init__(self) -> None: ...
     def __call__(self, start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor: ...
+class ListDiff(Primitive):
+    """The elements of a vector that another one lacks, and their indices."""
+    def __init__(self, out_idx: TensorDType = 'int32') -> None: ...
+    def __call__(self, x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]: ...
 class Log(Primitive):
     """The natural logarithm."""
     def __init__(self) -> None: ...
@@ -734,10 +796,17 @@ class Logit(Primitive):
     """``log(x / (1 - x))``."""
     def __init__(self, eps: float | None = -1.0) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class LowerBound(Primitive):
+    """Indices at which values would be inserted into sorted rows, before equal elements."""
+    def __init__(self, out_type: TensorDType = 'int32') -> None: ...
+    def __call__(self, sorted_x: TensorLike, values: TensorLike) -> Tensor: ...
 class LpNorm(Primitive):
     """The norm of order ``p`` along axes."""
     def __init__(self, axis: Axes, p: int = 2, keep_dims: bool = False, epsilon: float = 1e-12) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
+class Lstsq(Primitive):
+    def __init__(self, fast: bool = True, l2_regularizer: float = 0.0) -> None: ...
+    def __call__(self, matrix: TensorLike, rhs: TensorLike) -> Tensor: ...
 class MaskedFill(Primitive):
     """``value`` where the mask holds, ``input_x`` elsewhere."""
     def __init__(self) -> None: ...
@@ -758,10 +827,24 @@ class MatrixDeterminant(Primitive):
     """The determinant of matrices."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class MatrixDiagPartV3(Primitive):
+    def __init__(self, align: str = 'RIGHT_LEFT') -> None: ...
+    def __call__(self, x: TensorLike, k: TensorLike, padding_value: TensorLike) -> Tensor: ...
+class MatrixDiagV3(Primitive):
+    def __init__(self, align: str = 'RIGHT_LEFT') -> None: ...
+    def __call__(self, x: TensorLike, k: TensorLike, num_rows: int | Tensor, num_cols: int | Tensor,
+                 padding_value: TensorLike) -> Tensor: ...
 class MatrixInverse(Primitive):
     """The inverse of matrices."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class MatrixSetDiagV3(Primitive):
+    def __init__(self, align: str = 'RIGHT_LEFT') -> None: ...
+    def __call__(self, x: TensorLike, diagonal: TensorLike, k: TensorLike) -> Tensor: ...
+class MatrixSolve(Primitive):
+    """The solution ``x`` of ``matrix @ x = rhs``, with ``adjoint`` of ``matrix.T @ x = rhs``."""
+    def __init__(self, adjoint: bool = False) -> None: ...
+    def __call__(self, matrix: TensorLike, rhs: TensorLike) -> Tensor: ...
 class MaxPool(Primitive):
     """The largest element of each window of images."""
     def __init__(self, kernel_size: Sizes = 1, strides: Sizes = 1, pad_mode: str = 'valid',
@@ -805,6 +888,10 @@ class Mul(Primitive):
     """The product."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class MulNoNan(Primitive):
+    """The product, and 0 where the second factor is, whatever the first is."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike, y: TensorLike) -> Tensor: ...
 class Multinomial(Primitive):
     """Places along the last axis drawn with the probabilities there."""
     def __init__(self, seed: Any = 0, seed2: Any = 0, dtype: TensorDType = 'int32') -> None: ...
@@ -849,6 +936,13 @@ class NotEqual(Primitive):
     """Whether numbers differ."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class NthElement(Primitive):
+    """The ``n``-th smallest element of the last axis, the ``n``-th largest with ``reverse``."""
+    def __init__(self, reverse: bool = False) -> None: ...
+    def __call__(self, x: TensorLike, n: int | Tensor) -> Tensor: ...
+class NuclearNorm(Primitive):
+    def __init__(self, dim: Sequence[int] | None = None, keepdim: bool = False) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class OneHot(Primitive):
     """One-hot vectors of length ``depth`` along a new axis."""
     def __init__(self, axis: int = -1) -> None: ...
@@ -857,7 +951,7 @@ class OneHot(Primitive):
 class Ones(Primitive):
     """Ones."""
     def __init__(self) -> None: ...
-    def __call__(self, shape: TensorShape, dtype: TensorDType = None) -> Tensor: ...
+    def __call__(self, shape: AnyShape, dtype: TensorDType = None) -> Tensor: ...
 class OnesLike(Primitive):
     """Ones with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
@@ -870,10 +964,17 @@ class Pad(Primitive):
     """Zeros around a tensor."""
     def __init__(self, paddings: Sequence[Sequence[int]]) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor: ...
+class Padding(Primitive):
+    """The last axis, which has length one, filled up with zeros to a length."""
+    def __init__(self, pad_dim_size: int = 8) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class Partial(Primitive):
     """A function with its first arguments given."""
     def __init__(self) -> None: ...
     def __call__(self, function: Callable[..., _T], *values: Any) -> Callable[..., _T]: ...
+class Pdist(Primitive):
+    def __init__(self, p: Number = 2.0) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class Polygamma(Primitive):
     """The ``n``-th derivative of ``digamma``."""
     def __init__(self) -> None: ...
@@ -886,6 +987,9 @@ class Print(Primitive):
     """Prints what it is given, also on every run of a compiled function, and returns it."""
     def __init__(self) -> None: ...
     def __call__(self, *values: Any) -> Any: ...
+class Qr(Primitive):
+    def __init__(self, full_matrices: bool = False) -> None: ...
+    def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]: ...
 class ROIAlign(Primitive):
     """Means of bilinear samples over the cells of regions, (image, x, y, x, y) each."""
     def __init__(self, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int = 2,
@@ -963,23 +1067,23 @@ class Renorm(Primitive):
 class Reshape(Primitive):
     """The same values in another shape."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, shape: TensorShape) -> Tensor: ...
+    def __call__(self, input: TensorLike, shape: AnyShape) -> Tensor: ...
 class ResizeBilinear(Primitive):
     """Images in another size, interpolated bilinearly."""
-    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __init__(self, size: AnyShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
     def __call__(self, image: TensorLike) -> Tensor: ...
 class ResizeBilinearV2(Primitive):
     """Images in another size, interpolated bilinearly."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
-    def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, image: TensorLike, size: AnyShape) -> Tensor: ...
 class ResizeNearestNeighbor(Primitive):
     """Images in another size, interpolated by the nearest element."""
-    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __init__(self, size: AnyShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
     def __call__(self, image: TensorLike) -> Tensor: ...
 class ResizeNearestNeighborV2(Primitive):
     """Images in another size, interpolated by the nearest element."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
-    def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, image: TensorLike, size: AnyShape) -> Tensor: ...
 class ReverseSequence(Primitive):
     """Sequences turned around up to the length of each."""
     def __init__(self, seq_dim: int, batch_dim: int = 0) -> None: ...
@@ -1053,7 +1157,7 @@ class ScatterMul(Primitive):
 class ScatterNd(Primitive):
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
     def __init__(self) -> None: ...
-    def __call__(self, indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor: ...
+    def __call__(self, indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor: ...
 class ScatterNdAdd(Primitive):
     """A Parameter to which values are added, at the positions that indices name."""
     def __init__(self, use_locking: bool = False) -> None: ...
@@ -1098,6 +1202,21 @@ class SearchSorted(Primitive):
     """The indices at which values are inserted into sorted ones."""
     def __init__(self, dtype: TensorDType = 'int64', right: bool = False) -> None: ...
     def __call__(self, sequence: TensorLike, values: TensorLike) -> Tensor: ...
+class SegmentMax(Primitive):
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike, segment_ids: TensorLike) -> Tensor: ...
+class SegmentMean(Primitive):
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike, segment_ids: TensorLike) -> Tensor: ...
+class SegmentMin(Primitive):
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike, segment_ids: TensorLike) -> Tensor: ...
+class SegmentProd(Primitive):
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike, segment_ids: TensorLike) -> Tensor: ...
+class SegmentSum(Primitive):
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike, segment_ids: TensorLike) -> Tensor: ...
 class Select(Primitive):
     """``input`` where the condition holds, ``other`` elsewhere."""
     def __init__(self) -> None: ...
@@ -1137,7 +1256,7 @@ class Size(Primitive):
 class Slice(Primitive):
     """The part from ``begin`` on, of a size."""
     def __init__(self) -> None: ...
-    def __call__(self, input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor: ...
 class SmoothL1Loss(Primitive):
     """``0.5 * d ** 2 / beta`` where the absolute difference ``d`` is below ``beta``, ``d - 0.5 * beta`` …."""
     def __init__(self, beta: float = 1.0, reduction: str = 'none') -> None: ...
@@ -1166,6 +1285,12 @@ class Sort(Primitive):
     """Elements sorted along an axis, and their indices as int32."""
     def __init__(self, axis: int = -1, descending: bool = False) -> None: ...
     def __call__(self, input_x: TensorLike) -> tuple[Tensor, Tensor]: ...
+class SpaceToBatch(Primitive):
+    def __init__(self, block_size: Any, paddings: Any) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
+class SpaceToBatchND(Primitive):
+    def __init__(self, block_shape: Any, paddings: Any) -> None: ...
+    def __call__(self, x: Any) -> Any: ...
 class SpaceToDepth(Primitive):
     """Blocks of height and width laid along the channels."""
     def __init__(self, block_size: int) -> None: ...
@@ -1209,11 +1334,11 @@ class Stack(Primitive):
 class StandardLaplace(Primitive):
     """Numbers of the Laplace distribution of mean 0 and scale 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class StandardNormal(Primitive):
     """Numbers of the normal distribution of mean 0 and deviation 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class StopGradient(Primitive):
     """The same values, through which no gradient passes."""
     def __init__(self) -> None: ...
@@ -1228,6 +1353,9 @@ class Sub(Primitive):
     """The difference."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class Svd(Primitive):
+    def __init__(self, full_matrices: bool = False, compute_uv: bool = True) -> None: ...
+    def __call__(self, input: TensorLike) -> Tensor | tuple[Tensor, Tensor, Tensor]: ...
 class Tan(Primitive):
     """The tangent, of radians."""
     def __init__(self) -> None: ...
@@ -1272,6 +1400,10 @@ class TensorScatterUpdate(Primitive):
     """The tensor with ``updates`` written at coordinates."""
     def __init__(self) -> None: ...
     def __call__(self, input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor: ...
+class TensorShape(Primitive):
+    """The shape, as a tensor of int64."""
+    def __init__(self) -> None: ...
+    def __call__(self, input_x: TensorLike) -> Tensor: ...
 class TensorSummary(Primitive):
     """Has no effect."""
     def __init__(self) -> None: ...
@@ -1279,7 +1411,7 @@ class TensorSummary(Primitive):
 class Tile(Primitive):
     """Repeat the tensor a number of times along each axis."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, dims: TensorShape) -> Tensor: ...
+    def __call__(self, input: TensorLike, dims: AnyShape) -> Tensor: ...
 class TopK(Primitive):
     """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
     def __init__(self, sorted: bool = True) -> None: ...
@@ -1320,11 +1452,11 @@ class TupleToArray(Primitive):
 class UniformInt(Primitive):
     """Random integers from a minimum, below a maximum."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape, low: Tensor | float, high: Tensor | float) -> Tensor: ...
+    def __call__(self, shape: AnyShape, low: Tensor | float, high: Tensor | float) -> Tensor: ...
 class UniformReal(Primitive):
     """Numbers from 0 up to but not 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class Unique(Primitive):
     """The distinct elements in order of first occurrence, and for each element its index among them."""
     def __init__(self) -> None: ...
@@ -1333,6 +1465,22 @@ class UniqueConsecutive(Primitive):
     """Numbers without those that equal the one before."""
     def __init__(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor | tuple[Tensor, ...]: ...
+class UnravelIndex(Primitive):
+    """The coordinates of flat indices in a shape, one coordinate in each row."""
+    def __init__(self) -> None: ...
+    def __call__(self, indices: TensorLike, dims: TensorLike) -> Tensor: ...
+class UnsortedSegmentMax(Primitive):
+    """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor: ...
+class UnsortedSegmentMin(Primitive):
+    """The smallest of the slices with the same number, the greatest finite number of the dtype if there …."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor: ...
+class UnsortedSegmentProd(Primitive):
+    """The product of the slices with the same number, 1 if there are none."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor: ...
 class UnsortedSegmentSum(Primitive):
     """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
     def __init__(self) -> None: ...
@@ -1341,6 +1489,10 @@ class Unstack(Primitive):
     """The slices along an axis, which is gone."""
     def __init__(self, axis: int = 0, num: int | None = None) -> None: ...
     def __call__(self, x: TensorLike) -> tuple[Tensor, ...]: ...
+class UpperBound(Primitive):
+    """Indices at which values would be inserted into sorted rows, behind equal elements."""
+    def __init__(self, out_type: TensorDType = 'int32') -> None: ...
+    def __call__(self, sorted_x: TensorLike, values: TensorLike) -> Tensor: ...
 class WhileLoop(Primitive):
     """Apply a function repeatedly to a value, or a nesting of values, while a condition on the value holds."""
     def __init__(self) -> None: ...
@@ -1357,7 +1509,7 @@ class Xlogy(Primitive):
 class Zeros(Primitive):
     """Zeros."""
     def __init__(self) -> None: ...
-    def __call__(self, size: TensorShape, dtype: TensorDType = None) -> Tensor: ...
+    def __call__(self, size: AnyShape, dtype: TensorDType = None) -> Tensor: ...
 class ZerosLike(Primitive):
     """Zeros with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
@@ -1366,6 +1518,8 @@ def abs(input: TensorLike) -> Tensor:
     """The absolute value."""
 def absolute(input: TensorLike) -> Tensor:
     """The absolute value."""
+def accumulate_n(x: Sequence[TensorLike]) -> Tensor:
+    """The sum of tensors of one shape."""
 def acos(input: TensorLike) -> Tensor:
     """The angle in radians whose cosine it is."""
 def acosh(input: TensorLike) -> Tensor:
@@ -1496,11 +1650,16 @@ def avg_pool3d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, p
 def baddbmm(input: TensorLike, batch1: TensorLike, batch2: TensorLike, beta: TensorLike = 1,
             alpha: TensorLike = 1) -> Tensor:
     """``beta * input + alpha * batch1 @ batch2``."""
+def bartlett_window(window_length: int | Tensor, periodic: bool = True, *, dtype: TensorDType = None) -> Tensor:
+    """A triangle from 0 to 1 and back."""
 def batch_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int] | None = None) -> Tensor:
     """Sums of products along one axis of each."""
 def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike,
                bias: TensorLike, training: bool = False, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
     """Normalise each channel to mean ``bias`` and standard deviation ``weight``."""
+def batch_to_space_nd(input_x: TensorLike, block_shape: int | Sequence[int],
+                      crops: Sequence[Sequence[int]]) -> Tensor:
+    """Samples of a batch as elements at the same place in each block of the last axes."""
 def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = None) -> Tensor:
     """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
 def bessel_i0(input: TensorLike) -> Tensor:
@@ -1529,6 +1688,8 @@ def bitwise_right_shift(input: TensorLike, other: TensorLike) -> Tensor:
     """Integers shifted ``other`` bits to the right."""
 def bitwise_xor(input: TensorLike, other: TensorLike) -> Tensor:
     """The bits that are set in just one."""
+def blackman_window(window_length: int | Tensor, periodic: bool = True, *, dtype: TensorDType = None) -> Tensor:
+    """A sum of two cosines from 0 to 1 and back, float32 by default."""
 def block_diag(*inputs: TensorLike) -> Tensor:
     """A block-diagonal matrix of matrices."""
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
@@ -1537,7 +1698,15 @@ def bool_eq(x: Any, y: Any) -> Any:
     """What Python's ``eq`` gives."""
 def bool_not(x: Any) -> Any:
     """What Python's ``not_`` gives."""
-def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
+def bounding_box_decode(anchor_box: TensorLike, deltas: TensorLike, max_shape: Sequence[int],
+                        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+                        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0), wh_ratio_clip: float = 0.016) -> Tensor:
+    """Boxes from anchors and differences from them, as ``bounding_box_encode`` gives them, cut off at …."""
+def bounding_box_encode(anchor_box: TensorLike, groundtruth_box: TensorLike,
+                        means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
+                        stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0)) -> Tensor:
+    """Differences of boxes from anchors, (n, 4) both."""
+def broadcast_to(input: TensorLike, shape: AnyShape) -> Tensor:
     """Broadcast to a shape."""
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
     """For each element the index of the interval between increasing boundaries, int32."""
@@ -1555,6 +1724,10 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
 def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
     """Interleave groups of the second axis."""
+def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
+    """Whether each box lies within an image, of which height, width and scale are given."""
+def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
+    """The places of ``count`` random elements for which a mask holds, and whether each of them is one."""
 def cholesky(input_x: TensorLike, upper: bool = False) -> Tensor:
     """The lower triangular ``L`` with ``A = L @ L.T`` for symmetric positive definite matrices."""
 def cholesky_inverse(input_x: TensorLike, upper: bool = False) -> Tensor:
@@ -1583,6 +1756,9 @@ def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: flo
     """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
 def clip_by_value(x: Any, clip_value_min: TensorLike | None = None, clip_value_max: TensorLike | None = None) -> Any:
     """Elements clipped to a range."""
+def col2im(input_x: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes,
+           padding_value: Sizes, stride: Sizes) -> Tensor:
+    """Columns of shape (batch, channels, elements of a window, windows), added at their positions in images."""
 def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Concatenate tensors along the second axis."""
 def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
@@ -1717,8 +1893,10 @@ def exp(input: TensorLike) -> Tensor:
     """The exponential."""
 def exp2(input: TensorLike) -> Tensor:
     """Two to the power of each element."""
-def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
+def expand(input_x: TensorLike, size: AnyShape) -> Tensor:
     """See ``broadcast_to``."""
+def expand_as(input: TensorLike, other: TensorLike) -> Tensor:
+    """The tensor broadcast to the shape of another one."""
 def expand_dims(input_x: TensorLike, axis: int) -> Tensor:
     """Insert an axis of length one at position ``axis`` of the result."""
 def expm1(input: TensorLike) -> Tensor:
@@ -1727,7 +1905,7 @@ def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
     """A matrix of ``n`` rows and ``m`` columns (``n`` by default) with ones on the diagonal."""
 def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
-def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
+def fill(type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor:
     """A tensor filled with one value, in a given dtype."""
 def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike, head_num: int,
                           real_shift: TensorLike | None = None, drop_mask: None = None, padding_mask: None = None,
@@ -1780,7 +1958,7 @@ def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Si
                           return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
     """``fractional_max_pool2d`` for volumes :math:`([N,] C, D, H, W)`."""
-def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
+def full(size: AnyShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with one value."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with one value, with the shape of a tensor, in its dtype or another."""
@@ -1792,6 +1970,9 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     """Elements along an axis at the indices in ``index``, which has the same number of axes."""
 def gather_nd(input_x: TensorLike, indices: TensorLike) -> Tensor:
     """The parts at coordinates, given along the last axis of ``indices``, for the leading axes."""
+def gaussian_nll_loss(x: TensorLike, target: TensorLike, var: TensorLike, full: bool = False, eps: float = 1e-06,
+                      reduction: str = 'mean') -> Tensor:
+    """The negative logarithm of a normal density."""
 def gcd(input: TensorLike, other: TensorLike) -> Tensor:
     """The greatest common divisor of integers, by as many steps of Euclid's algorithm as the widest …."""
 def ge(input: TensorLike, other: TensorLike) -> Tensor:
@@ -1816,6 +1997,11 @@ def gt(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are greater."""
 def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """The softmax of scores with Gumbel noise."""
+def hamming_window(window_length: int | Tensor, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+                   dtype: TensorDType = None) -> Tensor:
+    """``alpha - beta * cos(2 pi k / n)``, float32 by default."""
+def hann_window(window_length: int | Tensor, periodic: bool = True, *, dtype: TensorDType = None) -> Tensor:
+    """A cosine from 0 to 1 and back, float64 by default."""
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
 def hardsigmoid(input: TensorLike) -> Tensor:
@@ -1852,6 +2038,14 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
     """The slices along an axis at the indices of a vector."""
 def inner(input: TensorLike, other: TensorLike) -> Tensor:
     """Inner products over the last axis of both."""
+def inplace_add(x: TensorLike, v: TensorLike, indices: int | Sequence[int]) -> Tensor:
+    """The tensor ``x`` with rows of ``v`` added at ``indices``, an int or ints."""
+def inplace_index_add(var: Tensor, indices: TensorLike, updates: TensorLike, axis: int) -> Tensor:
+    """The Parameter ``var`` with slices of ``updates`` added at indices along an axis."""
+def inplace_sub(x: TensorLike, v: TensorLike, indices: int | Sequence[int]) -> Tensor:
+    """The tensor ``x`` with the rows of ``v`` subtracted at ``indices``."""
+def inplace_update(x: TensorLike, v: TensorLike, indices: int | Sequence[int]) -> Tensor:
+    """The tensor ``x`` with the rows of ``v`` written at ``indices``."""
 def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None,
                 mode: str = 'nearest', align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None) -> Tensor:
@@ -1870,6 +2064,8 @@ def is_(x: Any, y: Any) -> Any:
     """What Python's ``is_`` gives."""
 def is_floating_point(input: TensorLike) -> bool:
     """Whether the dtype is a floating one."""
+def is_nonzero(input: TensorLike) -> bool:
+    """Whether the only element of a tensor is not zero."""
 def is_not(x: Any, y: Any) -> Any:
     """What Python's ``is_not`` gives."""
 def is_tensor(obj: object) -> bool:
@@ -1887,14 +2083,16 @@ def isneginf(input: TensorLike) -> Tensor:
     """Whether elements are negative infinity."""
 def isposinf(input: TensorLike) -> Tensor:
     """Whether elements are positive infinity."""
+def kaiser_window(window_length: int | Tensor, periodic: bool = True, beta: float = 12.0, *,
+                  dtype: TensorDType = None) -> Tensor:
+    """A Bessel function of a half circle, narrower for a larger ``beta``, float64 by default."""
 def kl_div(logits: TensorLike, labels: TensorLike, reduction: str = 'mean') -> Tensor:
     """``labels (log(labels) - logits)``, 0 where a label is not positive."""
 def kron(input: TensorLike, other: TensorLike) -> Tensor:
     """The Kronecker product."""
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
     """The absolute difference."""
-def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number,
-            seed: int | None = None) -> Tensor:
+def laplace(shape: AnyShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None) -> Tensor:
     """Values of the Laplace distribution with a given mean and scale."""
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-05) -> Tensor:
@@ -1953,6 +2151,9 @@ def logit(input: TensorLike, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``."""
 def logsigmoid(x: TensorLike) -> Tensor:
     """The logarithm of ``sigmoid``, accurate far below zero."""
+def logspace(start: TensorLike, end: TensorLike, steps: int, base: Number = 10, *,
+             dtype: TensorDType = 'float32') -> Tensor:
+    """``steps`` powers of ``base``, with equally distant exponents from ``start`` to ``end``."""
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
 def lp_pool1d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
@@ -1964,6 +2165,8 @@ def lp_pool2d(x: TensorLike, norm_type: float, kernel_size: Sizes, stride: Sizes
 def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
         norm_region: str = 'ACROSS_CHANNELS') -> Tensor:
     """Divide by ``(bias + alpha s) ** beta``, where ``s`` is the sum of squares over channels within …."""
+def lstsq(input: TensorLike, A: TensorLike) -> Tensor:
+    """The matrix ``x`` for which ``input @ x`` is nearest to ``A``."""
 def lt(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers of the first are less."""
 def make_list(*values: _T) -> list[_T]:
@@ -1985,11 +2188,20 @@ def matrix_band_part(x: TensorLike, lower: int, upper: int) -> Tensor:
     """Matrices with zeros more than ``lower`` below or ``upper`` above the diagonal."""
 def matrix_determinant(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
+def matrix_diag(x: TensorLike, k: TensorLike = 0, num_rows: int | Tensor = -1, num_cols: int | Tensor = -1,
+                padding_value: TensorLike = 0, align: str = 'RIGHT_LEFT') -> Tensor:
+    """Matrices with given diagonals, and ``padding_value`` elsewhere."""
+def matrix_diag_part(x: TensorLike, k: TensorLike, padding_value: TensorLike, align: str = 'RIGHT_LEFT') -> Tensor:
+    """Diagonals of matrices."""
 def matrix_norm(A: TensorLike, ord: Number | str = 'fro', axis: tuple[int, int] = (-2, -1), keepdims: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
     """The norm of the matrices in two axes."""
 def matrix_power(input: TensorLike, n: int) -> Tensor:
     """Matrices to the power ``n``."""
+def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, align: str = 'RIGHT_LEFT') -> Tensor:
+    """Matrices with other elements on some diagonals."""
+def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
+    """The solution ``x`` of ``matrix @ x = rhs``, with ``adjoint`` of ``matrix.T @ x = rhs``."""
 def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
         where: TensorLike | None = None) -> tuple[Tensor, Tensor]:
     """The largest number along an axis, and its place as int64."""
@@ -2023,6 +2235,8 @@ def min(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, i
     """The smallest number along an axis, and its place as int64."""
 def minimum(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
+def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
+    """Numbers around a tensor that a mirror shows."""
 def mish(x: TensorLike) -> Tensor:
     """``x tanh(log(1 + exp(x)))``."""
 def mixed_precision_cast(dst_type: TensorDType, x: Any) -> Any:
@@ -2041,6 +2255,14 @@ def msort(input: TensorLike) -> Tensor:
     """Elements sorted along the first axis."""
 def mul(input: TensorLike, other: TensorLike) -> Tensor:
     """The product."""
+def multi_margin_loss(input: TensorLike, target: TensorLike, p: int = 1, margin: float = 1,
+                      weight: TensorLike | None = None, reduction: str = 'mean') -> Tensor:
+    """The mean over other classes of ``max(0, margin - x[label] + x[class]) ** p``."""
+def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
+    """The mean over classes of ``max(0, 1 - x[label] + x[other])``, summed over all labels and all other …."""
+def multilabel_soft_margin_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
+                                reduction: str = 'mean') -> Tensor:
+    """The cross-entropy of labels and the sigmoid of scores, averaged over classes, the last axis."""
 def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, seed: int | None = None) -> Tensor:
     """Indices along the last axis, drawn with probabilities proportional to the elements."""
 def multiply(input: TensorLike, other: TensorLike) -> Tensor:
@@ -2054,6 +2276,8 @@ def nan_to_num(input: TensorLike, nan: float | None = None, posinf: float | None
     """Finite values in the place of NaN (0), infinity and negative infinity (the largest and smallest of …."""
 def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean of the elements that are not NaN."""
+def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The median of the elements along an axis that are not NaN, the lower of two middle elements, and its …."""
 def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum of the elements that are not NaN."""
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
@@ -2076,7 +2300,7 @@ def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]
 def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
     """The norm of all elements, or along axes."""
-def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
+def normal(shape: AnyShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
     """Normal values."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
@@ -2085,7 +2309,7 @@ def numel(input_x: TensorLike) -> int:
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
     """One-hot vectors of length ``depth`` along a new axis."""
-def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
+def ones(shape: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Ones."""
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Ones with the shape of a tensor, in its dtype or another."""
@@ -2093,8 +2317,15 @@ def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
     """The outer product of two vectors."""
 def pad(input_x: TensorLike, padding: Sizes, mode: str = 'constant', value: float | None = None) -> Tensor:
     """Pad a tensor."""
+def padding(x: TensorLike, pad_dim_size: int = 8) -> Tensor:
+    """The last axis, which has length one, filled up with zeros to a length."""
+def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
+    """Distances between each row of a matrix and each later one."""
 def permute(input: TensorLike, axis: Sequence[int]) -> Tensor:
     """Permute the axes."""
+def pinv(x: TensorLike, *, atol: TensorLike | None = None, rtol: TensorLike | None = None,
+         hermitian: bool = False) -> Tensor:
+    """The pseudo-inverse of matrices."""
 def pixel_shuffle(input: TensorLike, upscale_factor: int) -> Tensor:
     """Move channels to blocks of height and width."""
 def pixel_unshuffle(input: TensorLike, downscale_factor: int) -> Tensor:
@@ -2115,18 +2346,20 @@ def prod(input: TensorLike, axis: Axes = None, keep_dims: bool = False, dtype: T
     """The product."""
 def ptp(input: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest element minus the smallest."""
+def qr(input: TensorLike, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
+    """The QR decomposition ``input = q @ r`` of matrices."""
 def rad2deg(input: TensorLike) -> Tensor:
     """Degrees from radians."""
-def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def rand(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Uniform values from 0 to before 1."""
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``rand`` in the shape of a tensor, and in its dtype or another."""
-def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
+def randint(low: int, high: int, size: AnyShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """Random integers from ``low`` to before ``high``."""
 def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None, *,
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
-def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def randn(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Standard normal values."""
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
@@ -2158,9 +2391,9 @@ def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
     """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     """Repeat each slice along an axis."""
-def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
+def repeat_interleave(input: TensorLike, repeats: AnyShape, axis: int | None = None) -> Tensor:
     """Repeat each slice along an axis, or each element of the flat tensor."""
-def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
+def reshape(input: TensorLike, shape: AnyShape) -> Tensor:
     """The same values in another shape."""
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
     """Reverse the order along axes."""
@@ -2174,6 +2407,8 @@ def rot90(input: TensorLike, k: int, dims: Sequence[int]) -> Tensor:
     """Rotate ``k`` times by 90 degrees, from the first of two axes to the second."""
 def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
     """Elements rounded to ``decimals`` digits after the decimal point, halves to the even digit."""
+def row_stack(inputs: Sequence[TensorLike]) -> Tensor:
+    """Concatenate tensors along the first axis."""
 def rrelu(input: TensorLike, lower: float = 0.125, upper: float = 0.3333333333333333) -> Tensor:
     """``x``, multiplied where negative by a random factor from ``lower`` to ``upper``, drawn for each …."""
 def rsqrt(input: TensorLike) -> Tensor:
@@ -2220,8 +2455,36 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
     """Apply a function to each slice of a tensor along the first axis, passing a value from one call to …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """The tensor with ``src``, a tensor or one number, written at indices along an axis."""
-def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
+def scatter_add(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` with added ``updates`` at indices of the first axis."""
+def scatter_div(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` divided by ``updates`` at indices of the first axis."""
+def scatter_max(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` raised to at least ``updates`` at indices of the first axis."""
+def scatter_min(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` lowered to at most ``updates`` at indices of the first axis."""
+def scatter_mul(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` times ``updates`` at indices of the first axis."""
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor:
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
+def scatter_nd_add(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` with added ``updates`` at coordinates, which the last axis of ``indices`` …."""
+def scatter_nd_div(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` divided by ``updates`` at coordinates, which the last axis of ``indices`` …."""
+def scatter_nd_max(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` raised to at least ``updates`` at coordinates, which the last axis of …."""
+def scatter_nd_min(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` lowered to at most ``updates`` at coordinates, which the last axis of …."""
+def scatter_nd_mul(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` times ``updates`` at coordinates, which the last axis of ``indices`` holds."""
+def scatter_nd_sub(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` less ``updates`` at coordinates, which the last axis of ``indices`` holds."""
+def scatter_nd_update(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` overwritten with ``updates`` at coordinates, which the last axis of …."""
+def scatter_sub(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` less ``updates`` at indices of the first axis."""
+def scatter_update(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
+    """The Parameter ``input_x`` overwritten with ``updates`` at indices of the first axis."""
 def searchsorted(sorted_sequence: TensorLike, values: TensorLike, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
     """Insertion indices into the sorted last axis."""
@@ -2231,6 +2494,8 @@ def select_scatter(input: TensorLike, src: TensorLike, axis: int, index: int) ->
     """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
 def selu(input_x: TensorLike) -> Tensor:
     """The scaled exponential linear unit."""
+def sequence_mask(lengths: TensorLike, maxlen: int | None = None) -> Tensor:
+    """For each length, a row of booleans that are true up to it."""
 def sgn(input: TensorLike) -> Tensor:
     """-1, 0 or 1."""
 def shape(input_x: TensorLike) -> tuple[int, ...]:
@@ -2253,8 +2518,11 @@ def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
     """The number of elements."""
-def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+def slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
     """The part from ``begin`` on, of a size."""
+def slice_scatter(input: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, end: int | None = None,
+                  step: int = 1) -> Tensor:
+    """The tensor with the slice ``start:end:step`` along an axis replaced by ``src``."""
 def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The signs of determinants, and the logarithms of their absolute values."""
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = 'none') -> Tensor:
@@ -2275,6 +2543,9 @@ def softsign(x: TensorLike) -> Tensor:
     """``x / (1 + |x|)``."""
 def sort(input_x: TensorLike, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """Elements sorted along an axis, and their indices as int32."""
+def space_to_batch_nd(input_x: TensorLike, block_size: int | Sequence[int],
+                      paddings: Sequence[Sequence[int]]) -> Tensor:
+    """Elements at the same place in each block of the last axes, as samples of a larger batch."""
 def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis."""
 def sqrt(input: TensorLike) -> Tensor:
@@ -2285,9 +2556,9 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
     """Remove the given axes, which have length one, or all axes of length one."""
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Stack tensors of one shape along a new axis."""
-def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_laplace(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Values of the Laplace distribution with mean 0 and scale 1."""
-def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_normal(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Normal values with mean 0 and standard deviation 1."""
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
@@ -2308,6 +2579,9 @@ def subtract(input: TensorLike, other: TensorLike, *, alpha: float = 1) -> Tenso
     """``input - alpha * other``."""
 def sum(input: TensorLike, dim: Axes = None, keepdim: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum."""
+def svd(input: TensorLike, full_matrices: bool = False,
+        compute_uv: bool = True) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """The singular value decomposition ``input = u @ diag(s) @ v.T`` of matrices."""
 def swapaxes(input: TensorLike, axis0: int, axis1: int) -> Tensor:
     """Swap two axes."""
 def swapdims(input: TensorLike, dim0: int, dim1: int) -> Tensor:
@@ -2369,7 +2643,7 @@ def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: Tensor
     """The tensor with ``updates`` subtracted at coordinates."""
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """The tensor with ``updates`` written at coordinates."""
-def tensor_slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+def tensor_slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
     """The part from ``begin`` on, of a size."""
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis."""
@@ -2377,7 +2651,7 @@ def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor:
     """The difference."""
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
-def tile(input: TensorLike, dims: TensorShape) -> Tensor:
+def tile(input: TensorLike, dims: AnyShape) -> Tensor:
     """Repeat the tensor a number of times along each axis."""
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis, and their indices as int32."""
@@ -2405,18 +2679,24 @@ def true_divide(input: TensorLike, other: TensorLike) -> Tensor:
     """The quotient."""
 def trunc(input: TensorLike) -> Tensor:
     """The next whole number towards zero."""
+def truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient, rounded towards zero."""
+def truncate_mod(x: TensorLike, y: TensorLike) -> Tensor:
+    """The remainder of a division that rounds towards zero."""
 def tuple_getitem(x: Any, y: Any) -> Any:
     """What Python's ``getitem`` gives."""
 def tuple_len(x: Any) -> Any:
     """What Python's ``len`` gives."""
 def tuple_to_array(input_x: Sequence[Number]) -> Tensor:
     """A tensor of the elements of a tuple."""
+def type_as(input: TensorLike, other: TensorLike) -> Tensor:
+    """The values in the dtype of another tensor."""
 def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without that axis."""
 def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
            stride: Sizes = 1) -> Tensor:
     """The windows of images as columns."""
-def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
+def uniform(shape: AnyShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
     """Uniform values from ``minval`` to before ``maxval``."""
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
@@ -2424,6 +2704,12 @@ def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
 def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
     """The elements without those equal to their predecessor."""
+def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
+    """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
+def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
+    """The smallest of the slices with the same number, the greatest finite number of the dtype if there …."""
+def unsorted_segment_prod(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
+    """The product of the slices with the same number, 1 if there are none."""
 def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
     """Sums of the slices along the first axes that have the same number in ``segment_ids``."""
 def unsqueeze(input: TensorLike, dim: int) -> Tensor:
@@ -2434,14 +2720,20 @@ def upsample(input: TensorLike, size: Sizes | None = None, scale_factor: float |
              mode: str = 'nearest', align_corners: bool | None = None,
              recompute_scale_factor: bool | None = None) -> Tensor:
     """Resize images, sequences or volumes."""
+def vander(x: TensorLike, N: int | None = None) -> Tensor:
+    """The powers of a vector's elements, a row each."""
 def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The variance."""
 def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0,
              keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
+def vecdot(x: TensorLike, y: TensorLike, *, axis: int = -1) -> Tensor:
+    """Sums of products along an axis."""
 def vector_norm(x: TensorLike, ord: Number = 2, axis: Axes = None, keepdims: bool = False, *,
                 dtype: TensorDType = None) -> Tensor:
     """The vector norm of all elements, or along axes."""
+def view_as(input: TensorLike, other: TensorLike) -> Tensor:
+    """The same values in the shape of another tensor."""
 def vsplit(input: TensorLike, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """``tensor_split`` along the first axis."""
 def vstack(inputs: Sequence[TensorLike]) -> Tensor:
@@ -2454,7 +2746,7 @@ def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
     """``x / y``, and 0 where ``x`` is 0."""
 def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
     """``input * log(other)``, and 0 where ``input`` is 0."""
-def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def zeros(size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Zeros."""
 def zeros_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Zeros with the shape of a tensor, in its dtype or another."""
