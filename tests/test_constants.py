@@ -82,7 +82,7 @@ OTHERWISE = {
         data.codec: _ANY_FILE _BAND
         data.mnist: _AXES
         custom.dry_run: _LIMIT
-        custom.prop: _KEPT
+        custom.prop_use: MOST_USES
         cells.jit: KINDS VARIANTS PAST WASTED
         cells.parameter: LONGEST_NAME
         cells.plan_memory: _ALIGNED

@@ -144,6 +144,7 @@ def heads_by_key(x: Array, heads: int) -> Array:
 
 
 def product(xp: ArrayModule, a: Array, b: Array) -> Array:
+    """The matrix products of two stacks."""
     return matmul(xp, a, b)
 
 
