@@ -78,7 +78,7 @@ def cases(mx: Any, planned: Callable[[Any, bool], int], wait: Callable[[], None]
     def bind(symbol, arrays, given=(), statistics=(), head=None):
         """An executor with values for all arguments, in their order, and the argument of its backward.
 
-        It computes no gradients of the arguments in ``without``; ``head`` is the output gradient.
+        It computes no gradients of the arguments in ``given``; ``head`` is the output gradient.
         """
         bound = binds_head_grads and head is not None
         names = symbol.list_arguments()

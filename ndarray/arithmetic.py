@@ -130,7 +130,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
 
     def choose() -> None:
         nonlocal array_class
-        array_class = np.ndarray if all(map(_as_built, forms)) else None  # with None, no array takes the fast path
+        array_class = np.ndarray if all(map(_is_built_in, forms)) else None  # None: no array takes the fast path
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     SHORT_WAYS.add(method.__code__)
@@ -143,7 +143,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
 _CHOICES: dict[str, list[Callable[[], None]]] = {}
 
 
-def _as_built(name: str) -> bool:
+def _is_built_in(name: str) -> bool:
     """Whether the operator of this name is the built-in one, with no other kernel for arrays of the host."""
     op = get(name)
     return op.family != "" and sum([not kernel.bound and kernel.serves is None for kernel in op.kernels]) == 1
@@ -197,8 +197,9 @@ def leave_trace(values: Iterable[Any]) -> None:
 
 
 def in_place(name: str) -> Callable[[Any, Any], Any]:
-    """A method for one of Python's in-place operators."""
+    """A method for one of Python's in-place operators, by its name in the module ``operator``."""
     compute = getattr(operator, name)
+    name = name.rstrip("_")
 
     def method(self: Any, other: Any) -> Any:
         if MODE.tracer is not None:

@@ -182,7 +182,7 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[T
                 step = functools.partial(_step_on_device, step)
             for node in leaves:
                 if node.grad is not None and node.grad._sparse:
-                    step = functools.partial(_by_rows, step)
+                    step = functools.partial(_sparse_step, step)
                     break
             if checked is not None:
                 return walk(order, seeds, leaves, functools.partial(_checked_step, step, checked),
@@ -246,7 +246,7 @@ def _differentiate(train_mode: bool | None, node: TapeNode, out_grads: Sequence[
     return [None if value is None else value._data for value in values]
 
 
-def _by_rows(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
+def _sparse_step(step: Callable[..., Any], node: TapeNode, out_grads: Sequence[Any], needs: tuple[bool, ...]) -> Any:
     """A step of the backward pass, in which gradients for sparse arrays may be `Rows`."""
     rule = ROW_GRADIENTS.get(getattr(node.op, "name", ""))
     grads = None if rule is None else node.ctx.run(rule, node, out_grads)

@@ -60,7 +60,7 @@ def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
         _assign_recorded(array, key, value, basic)
     else:
         array._store(key, value, basic)
-        if entry is not None and not recording and entry[0].__class__ is RecordedWrite and _everything(key):
+        if entry is not None and not recording and entry[0].__class__ is RecordedWrite and _all_elements(key):
             array._entry = None  # the new elements are not recorded
 
 
@@ -96,7 +96,7 @@ def _copy_on_tape(array: NDArray) -> NDArray:
     return result
 
 
-def _everything(key: object) -> bool:
+def _all_elements(key: object) -> bool:
     return key is Ellipsis or (key.__class__ is slice and key == slice(None))
 
 
@@ -156,7 +156,7 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
 def _record(array: NDArray, key: object, value: Any) -> None:
     """Record that the array has a new value at the key."""
     old, entry = array._entry, getattr(value, "_entry", None)
-    if old is None or old[0].ins is None or (entry is not None and _everything(key)):
+    if old is None or old[0].ins is None or (entry is not None and _all_elements(key)):
         old = tape.CONSTANT  # no gradient flows to the old elements, or their nodes are released
     shapes = [array.shape, () if entry is None else value.shape]
     array._entry = _node("_subscript_assign", {"key": key}, (old, entry or tape.CONSTANT), shapes, array,

@@ -20,7 +20,7 @@ from opreg.core.mode import MODE
 from opreg.core.spec import Shape, Spec, is_known
 from opreg.custom.first_run import may_skip_checks
 from opreg.custom.invocation import read_by, run_backward, run_forward
-from opreg.custom.prop import operator_specs
+from opreg.custom.prop_use import operator_specs
 from opreg.errors import ShapeError
 from opreg.typing import Array
 

@@ -124,7 +124,7 @@ class Runner(CachedUse):
             self.takes_out = self.takes_out and (
                 prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
         if op.traits.random:
-            self._function = _drawing(ctx, self._function)
+            self._function = _report_draw(ctx, self._function)
         self.single = None  # until the first run
         # Users' rules are called each time.
         self.recipes = None if op.where is not None or op.signature.per_instance else {}
@@ -201,7 +201,7 @@ class _RunnerOnDevice(Runner):
             return super().__call__(arrays, out)
 
 
-def _drawing(ctx: Context, function: Callable[..., Any]) -> Callable[..., Any]:
+def _report_draw(ctx: Context, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that reports, before it runs, that it draws random numbers."""
     place = ctx.backend_name, ctx.device_id
 
@@ -286,9 +286,9 @@ class FunctionRunner:
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx, ctx.entered():
             results = attrs.compute(values, ctx, self.is_train)
-            return [self._unshared(result, arrays) for result in results]
+            return [self._copy_if_shared(result, arrays) for result in results]
 
-    def _unshared(self, result: object, arrays: Sequence[Array]) -> Array:
+    def _copy_if_shared(self, result: object, arrays: Sequence[Array]) -> Array:
         """A result as an array that shares no memory with an input."""
         xp, raw = self.ctx.xp, getattr(result, "_data", result)
         if xp is not np and isinstance(raw, np.ndarray):

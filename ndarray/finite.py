@@ -6,7 +6,6 @@ if its inputs are not finite, or if it makes infinities on purpose, from attribu
 
 from __future__ import annotations
 
-import functools
 import importlib
 import math
 import os
@@ -18,7 +17,9 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from opreg.core.cache import cached
 from opreg.core.chosen import Chosen
+from opreg.core.environment import stored
 from opreg.core.launch import Call
 from opreg.core.mode import quiet
 from opreg.core.op import Op
@@ -64,10 +65,18 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
     return choice
 
 
-@functools.cache
+_STORED = stored("OPREG_CHECK_NUMBERS")
+
+
 def by_environment() -> bool | str:
-    """The setting of the environment variable, read once: reading takes as long as an operator."""
-    text = os.environ.get("OPREG_CHECK_NUMBERS", "").strip().lower()
+    """The current setting of the environment variable."""
+    return _meaning(_STORED())
+
+
+@cached(16)
+def _meaning(value: object) -> bool | str:
+    """The setting for a value as ``os.environ`` stores it."""
+    text = "" if value is None else os.environ.decodevalue(value).strip().lower()  # type: ignore[arg-type]
     return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
 
 

@@ -22,7 +22,8 @@ from opreg.core.spec import show
 from opreg.core.update_functions import updates
 from opreg.core.value import ARITHMETIC
 from opreg.core.versions import must_record_write, wrote
-from opreg.custom.prop import CallCache, RegisteredProp
+from opreg.custom.prop import RegisteredProp
+from opreg.custom.prop_use import CallCache
 from opreg.errors import ArgumentError, AttrError, DTypeError, ShapeError
 
 from . import changes, sparse_arrays, sparse_creation
@@ -50,7 +51,7 @@ class _Slot(int):
 _FORMS = following(4096, "forms of eager calls")
 
 
-def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _prepare_by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
     """The complete attributes of a call, and its inputs in order. Calls of the same form are analysed once."""
     if op.signature.per_instance:  # each call has its own attributes
         return _split_arguments(op, args, keywords)
@@ -71,7 +72,7 @@ def _by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any
         key = None
     if key is None:
         listed = _tuples_for_arrays(op, keywords)
-        return _by_form(op, args, listed) if listed else _split_arguments(op, args, keywords)
+        return _prepare_by_form(op, args, listed) if listed else _split_arguments(op, args, keywords)
     if completed is None:
         inputs, attributes, slotted = _split_form(op, args, keywords)
         # The element of an array that is an attribute is the value, and may change.
@@ -95,9 +96,9 @@ def _tuples_for_arrays(op: Op, keywords: dict[str, Any]) -> dict[str, Any] | Non
     return {**keywords, **converted} if converted else None
 
 
-def _by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Prepares a call like ``_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest is cached
-    by the form of the call."""
+def _prepare_by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Prepares a call like ``_prepare_by_form``, for an operator that is a Prop. Each call has its own Prop; the rest
+    is cached by the form of the call."""
     form: list[object] = [*keywords, None]
     arrays: list[NDArray] = []
     for value in (*args, *keywords.values()):
@@ -176,7 +177,8 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     if keywords:
         out, ctx = keywords.pop("out", None), keywords.pop("ctx", None)
         keywords.pop("name", None)
-    attrs, values = (_by_prop if op.signature.schema.__class__ is RegisteredProp else _by_form)(op, args, keywords)
+    prepare = _prepare_by_prop if op.signature.schema.__class__ is RegisteredProp else _prepare_by_form
+    attrs, values = prepare(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
         return _into(op, attrs, values, ctx, out)
@@ -251,7 +253,7 @@ def _function(op: Op, name: str) -> Callable[..., Any]:
 surface = SURFACE.provide(front("nd", _function))
 
 
-def _by_shape() -> dict[str, Callable[..., Any]]:
+def _arithmetic_by_shape() -> dict[str, Callable[..., Any]]:
     """Arithmetic functions that keep the storage type of two arrays of the same shape; broadcasting operators do
     not."""
     def method(name: str) -> Callable[..., Any]:
@@ -276,6 +278,6 @@ sparse = Namespace("nd.sparse", ("_sparse_", "", "_"), _function)
 sparse.extend(array=sparse_creation.sparse_array, cast_storage=cast_storage, csr_matrix=sparse_creation.csr_matrix,
               empty=sparse_arrays.empty, row_sparse_array=sparse_creation.row_sparse_array, zeros=sparse_arrays.zeros,
               BaseSparseNDArray=sparse_arrays.BaseSparseNDArray, CSRNDArray=sparse_arrays.CSRNDArray, NDArray=NDArray,
-              RowSparseNDArray=sparse_arrays.RowSparseNDArray, **_by_shape())
+              RowSparseNDArray=sparse_arrays.RowSparseNDArray, **_arithmetic_by_shape())
 op = Namespace("nd.op", ("", "_"), _function)
 op.extend(Custom=Custom)

@@ -411,7 +411,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             # An empty ``shape`` of Reshape means that it is missing.
             result = ops.Reshape(self, shape=target, **keywords) if target or keywords else \
                 ops._np_reshape(self, newshape=())
-            return self._linked(result, None) if changes.writable(self) else result
+            return self._link_part(result, None) if changes.writable(self) else result
         data = None
         try:
             if not keywords and 0 not in target and min([-1, *target]) == -1:  # no codes
@@ -427,26 +427,26 @@ class NDArray(ScalarConversions, Protocols, Methods):
 
     def expand_dims(self, axis: int, inplace: bool = False) -> NDArray:
         """Apply the operator ``expand_dims``; with ``inplace`` the result is a view."""
-        return self._viewed(ops.expand_dims(self, axis=axis), inplace)
+        return self._view_part(ops.expand_dims(self, axis=axis), inplace)
 
     def flatten(self, inplace: bool = False) -> NDArray:
         """Apply the operator ``flatten``; with ``inplace`` the result is a view."""
-        return self._viewed(ops.Flatten(self), inplace)
+        return self._view_part(ops.Flatten(self), inplace)
 
     def squeeze(self, axis: int | tuple[int, ...] | None = None, inplace: bool = False) -> NDArray:
         """Apply the operator ``squeeze``; with ``inplace`` the result is a view."""
-        return self._viewed(ops.squeeze(self, axis=axis), inplace)
+        return self._view_part(ops.squeeze(self, axis=axis), inplace)
 
-    def _viewed(self, result: NDArray, inplace: bool) -> NDArray:
+    def _view_part(self, result: NDArray, inplace: bool) -> NDArray:
         return self.reshape(result.shape) if inplace else result
 
     def _view(self, data: Array, key: object) -> NDArray:
         """A view of this array: ``data`` is a part of it by a basic subscript, or all of it in another shape."""
         result = _new(self.__class__)
         result._data, result._ctx, result._entry = data, self._ctx, None
-        return self._linked(result, key)
+        return self._link_part(result, key)
 
-    def _linked(self, part: NDArray, key: object) -> NDArray:
+    def _link_part(self, part: NDArray, key: object) -> NDArray:
         """Link a part and this array to each other."""
         part._part_of = self, key
         try:
@@ -490,7 +490,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         if not changes.writable(self):
             return result
         if basic and (part := view_at(self._data, key)).flags.c_contiguous:
-            return self._linked(result, key if part.shape else one_element(key))
+            return self._link_part(result, key if part.shape else one_element(key))
         changes.make_writable(result)
         return result
 

@@ -68,13 +68,13 @@ class _Values(BodyTracer):
     def run(self, rule: Callable[..., Any], *args: Any) -> Any:
         """The result of a rule for arguments that contain NDArrays, as NDArrays."""
         results = rule(self, *_map_leaves(args, self._value))
-        return _map_leaves(results, lambda value: self._with_shape(value.entry) if isinstance(value, TracedArray)
+        return _map_leaves(results, lambda value: self._reshape_scalar(value.entry) if isinstance(value, TracedArray)
                            else value)
 
     def _value(self, arg: Any) -> Any:
         return self.value(arg) if hasattr(arg, "_watched") else arg
 
-    def _with_shape(self, result: Any) -> Any:
+    def _reshape_scalar(self, result: Any) -> Any:
         """A result, reshaped to (1,) if it is 0-d and its class has no 0-d arrays."""
         return result if result._scalars or result.shape else result.reshape((1,))
 

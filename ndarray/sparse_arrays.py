@@ -245,8 +245,8 @@ class BaseSparseNDArray(NDArray):
 
     def __reduce__(self) -> Any:
         stored = self._stored.to(cpu())
-        return _restored, (self._ctx, self.stype, stored.numbers, *(getattr(stored, part) for part in self._parts),
-                           self.shape)
+        return _restore, (self._ctx, self.stype, stored.numbers, *(getattr(stored, part) for part in self._parts),
+                          self.shape)
 
     def __getstate__(self) -> Any:
         return {"handle": params_file.to_bytes(record_of(self))}
@@ -332,7 +332,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         result: NDArray = ops._sparse_retain(self, *args, **keywords)
         return result
 
-    def _with_rows(self, row_id: NDArray) -> RowSparseNDArray:
+    def _take_rows(self, row_id: NDArray) -> RowSparseNDArray:
         """The rows at these indices, with the tape entry of the whole array, to which their gradients belong."""
         rows = row_id.as_in_context(self._ctx)._data
         part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retained(rows.astype(np.int64))), self._ctx)
@@ -471,7 +471,7 @@ def check_indices(stored: Stored, full: bool) -> None:
         refuse("indices must rise" + ("" if isinstance(stored, Rows) else " in each row"))
 
 
-def _restored(ctx: Context, stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
+def _restore(ctx: Context, stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
     *parts, shape = parts_and_shape  # in the order of ``_parts``
     return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), present_context(ctx))
 

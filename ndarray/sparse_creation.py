@@ -99,11 +99,11 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         check_indices(stored, False)
         return CSRNDArray(stored, ctx)
     if isinstance(arg1, CSRNDArray):
-        return CSRNDArray(_copy_stored(arg1, shape, dtype), ctx)
+        return CSRNDArray(_copy_elements(arg1, shape, dtype), ctx)
     if hasattr(arg1, "tocsr"):
         matrix = arg1.tocsr().sorted_indices()
         matrix.sum_duplicates()
-        _agreeing(matrix.shape, shape)
+        _check_agreement(matrix.shape, shape)
         return csr_matrix((matrix.data, matrix.indices, matrix.indptr), matrix.shape, ctx, dtype or matrix.dtype)
     if isinstance(arg1, RowSparseNDArray):
         raise ArgumentError("csr_matrix: got a RowSparseNDArray, which tostype('csr') converts")
@@ -116,12 +116,12 @@ def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
 
 def _nothing_of(stype: str, shape: Sequence[int], expected: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
-    return empty_of(stype, _agreeing(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"), cpu())
+    return empty_of(stype, _check_agreement(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"), cpu())
 
 
-def _copy_stored(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+def _copy_elements(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """A copy of the `Stored` of an array, in another dtype if one is given."""
-    _agreeing(array.shape, shape)
+    _check_agreement(array.shape, shape)
     stored = array._stored
     return stored.like(array._ctx.run(stored.numbers.astype, stored.dtype if dtype is None else as_dtype(dtype)))
 
@@ -129,11 +129,11 @@ def _copy_stored(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtype:
 def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DTypeLike, what: str) -> Any:
     """The `Stored` of dense values; those of a device are found there."""
     dense = source if isinstance(source, NDArray) else NDArray(_numbers(source, dtype, what), cpu())
-    _agreeing(dense.shape, shape)
+    _check_agreement(dense.shape, shape)
     return stored_as(dense if dtype is None else dense.astype(dtype, copy=False), stype)
 
 
-def _agreeing(shape: tuple[int, ...], expected: tuple[int, ...] | None) -> tuple[int, ...]:
+def _check_agreement(shape: tuple[int, ...], expected: tuple[int, ...] | None) -> tuple[int, ...]:
     if expected is not None and shape != expected:
         raise ShapeError(f"shape: the values have {show(shape)}, got {show(expected)}")
     return shape
@@ -186,7 +186,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
         check_indices(stored, True)
         return RowSparseNDArray(stored, ctx)
     if isinstance(arg1, RowSparseNDArray):
-        return RowSparseNDArray(_copy_stored(arg1, shape, dtype), ctx)
+        return RowSparseNDArray(_copy_elements(arg1, shape, dtype), ctx)
     if isinstance(arg1, CSRNDArray):
         raise ArgumentError("row_sparse_array: got a CSRNDArray, which tostype('row_sparse') converts")
     return RowSparseNDArray(_stored_of("row_sparse", arg1, shape, dtype, "row_sparse_array"), ctx)

@@ -12,7 +12,7 @@ from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.custom.invocation import run_backward, run_forward
-from opreg.custom.prop import PropUse, operator_specs
+from opreg.custom.prop_use import PropUse, operator_specs
 from opreg.errors import NotDifferentiableError
 
 from . import tape
@@ -33,7 +33,7 @@ def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tupl
     _, dtypes = attrs.infer_dtypes([np.dtype(value.dtype) for value in values], [None] * len(attrs.outputs))
     custom_op = attrs.make(ctx, *operator_specs(inputs))
     attrs.check(custom_op)
-    ins = [_in_storage(value, stype) for value, stype in zip(inputs, in_stypes)]
+    ins = [_cast_storage(value, stype) for value, stype in zip(inputs, in_stypes)]
     outs = [_empty(stype, shape, dtype, ctx) for stype, shape, dtype in zip(out_stypes, shapes, dtypes)]
     run_forward(attrs, custom_op, is_train, ["write"] * len(outs), ins, [*outs], aux)
 
@@ -42,7 +42,7 @@ def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tupl
         top_stypes, in_stypes, out_stypes, grad_stypes, _ = attrs.stypes(
             "infer_storage_type_backward", *map(_stypes, (written, ins, written, inputs, aux)))
         grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]
-        tops, read, shown_outs = [[_in_storage(value, stype) for value, stype in zip(*group)] for group in (
+        tops, read, shown_outs = [[_cast_storage(value, stype) for value, stype in zip(*group)] for group in (
             (tops, top_stypes), (ins, in_stypes), (written, out_stypes))]
         run_backward(attrs, custom_op, attrs.op.traits.traced, ["write" if need else "null" for need in needs[:count]],
                      tops, read, shown_outs, [*grads], aux)
@@ -61,7 +61,7 @@ def _stypes(values: Sequence[NDArray]) -> list[str]:
     return [value.stype for value in values]
 
 
-def _in_storage(value: NDArray, stype: str) -> NDArray:
+def _cast_storage(value: NDArray, stype: str) -> NDArray:
     """An input in the storage type that an operator expects. The operator must not write to it: the caller would not
     see the change."""
     converted = with_stype(stype, value)

@@ -49,7 +49,7 @@ def on_host(array: Array) -> np.ndarray:
     return context_of(array).backend.to_numpy(array)
 
 
-def _to_context(array: Array, ctx: Context) -> Array:
+def _copy_to_context(array: Array, ctx: Context) -> Array:
     """An array in the memory of a context."""
     return array if context_of(array).shares(ctx) else ctx.backend.asarray(array, device=ctx.device_id)
 
@@ -120,7 +120,7 @@ class Rows:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the numbers."""
+        """The dtype of the stored elements."""
         return self.numbers.dtype
 
     @property
@@ -136,7 +136,7 @@ class Rows:
     def to(self, ctx: Context) -> Rows:
         """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
-            Rows(_to_context(self.numbers, ctx), _to_context(self.indices, ctx), self.shape)
+            Rows(_copy_to_context(self.numbers, ctx), _copy_to_context(self.indices, ctx), self.shape)
 
     def dense(self) -> Array:
         """The dense array."""
@@ -226,16 +226,16 @@ class Csr:
     @classmethod
     def placed(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """The matrix made from elements in any order; elements of the same row and column are summed."""
-        return cls._by_keys(Rows.summed(numbers, rows.astype(INDEX) * shape[1] + columns, shape), shape)
+        return cls._matrix_by_keys(Rows.summed(numbers, rows.astype(INDEX) * shape[1] + columns, shape), shape)
 
     @classmethod
-    def _by_keys(cls, elements: Rows, shape: Shape) -> Csr:
+    def _matrix_by_keys(cls, elements: Rows, shape: Shape) -> Csr:
         """The matrix from stored elements whose indices count along the rows of the matrix."""
         return cls.by_rows(elements.numbers, elements.indices // shape[1], elements.indices % shape[1], shape)
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype of the numbers."""
+        """The dtype of the stored elements."""
         return self.numbers.dtype
 
     @property
@@ -251,8 +251,8 @@ class Csr:
     def to(self, ctx: Context) -> Csr:
         """A copy in a context; this object if it is in that context already."""
         return self if context_of(self.numbers).shares(ctx) else \
-            Csr(_to_context(self.numbers, ctx), _to_context(self.indices, ctx), _to_context(self.indptr, ctx),
-                self.shape)
+            Csr(_copy_to_context(self.numbers, ctx), _copy_to_context(self.indices, ctx),
+                _copy_to_context(self.indptr, ctx), self.shape)
 
     @functools.cached_property
     def rows(self) -> Array:
@@ -273,10 +273,10 @@ class Csr:
 
     def by_row(self) -> Rows:
         """The rows with stored elements, without a dense matrix."""
-        narrow, indices = self._filled()
+        narrow, indices = self._stored_rows()
         return Rows(narrow.dense(), indices, self.shape)
 
-    def _filled(self) -> tuple[Csr, Array]:
+    def _stored_rows(self) -> tuple[Csr, Array]:
         """The matrix of the rows with stored elements, and the indices of these rows."""
         indices = self.xp.flatnonzero(self.xp.diff(self.indptr)).astype(INDEX)
         starts = self.xp.concatenate([self.indptr[indices], self.indptr[-1:]])
@@ -309,7 +309,7 @@ class Csr:
         """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
         first, second = [Rows.summed(matrix.numbers, matrix._keys, (math.prod(self.shape),))
                          for matrix in (self, other)]
-        return Csr._by_keys(first.joined(second, compute), self.shape)
+        return Csr._matrix_by_keys(first.joined(second, compute), self.shape)
 
     def times(self, dense: Array) -> Array:
         """The product with a matrix or a vector."""
@@ -341,7 +341,7 @@ class Csr:
     def turned_times(self, dense: Array) -> Rows:
         """The product of the transposed matrix with a matrix or a vector. It stores a row for each column that stores
         elements."""
-        narrow, indices = self.turned()._filled()
+        narrow, indices = self.turned()._stored_rows()
         return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
 
 

@@ -21,7 +21,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.rules import Attrs, entering
 from opreg.core.spec import Spec, show
-from opreg.custom.prop import PropUse
+from opreg.custom.prop_use import PropUse
 from opreg.errors import ArgumentError, ShapeError
 from opreg.typing import Array
 
@@ -67,7 +67,7 @@ def apply_sparse(op: Op, attrs: Attrs, values: Sequence[Any]) -> tuple[Any, list
     rule = RULES.get(op.name) if op.family else None
     result = None if rule is None else ctx.run(rule, op, attrs, values)
     if result is None:
-        return _by_dense(op, attrs, values, ctx)
+        return _apply_to_dense(op, attrs, values, ctx)
     if (recording := MODE.recording) and result._entry is None and _is_any_recorded(values):
         arrays = [raw(op, attrs, value, result._ctx, values) for value in values]
         tape.record(op, attrs, values, arrays, [result], None, recording)
@@ -88,7 +88,7 @@ def _is_any_recorded(values: Sequence[Any]) -> bool:
     return any(getattr(value, "_entry", None) is not None for value in values)
 
 
-def _by_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
+def _apply_to_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
     """Apply an operator to dense arrays; inputs that it changes in place are stored again in their storage types."""
     dense = []
     for value in values:
@@ -383,7 +383,8 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return result
     if wanted in (None, "default"):
         return None
-    return with_stype(wanted, _by_dense(op, op.complete({**attrs, "forward_stype": None}), values, left._ctx)[1][0])
+    complete = op.complete({**attrs, "forward_stype": None})
+    return with_stype(wanted, _apply_to_dense(op, complete, values, left._ctx)[1][0])
 
 
 def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, turn_right: bool) -> None:

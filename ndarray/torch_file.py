@@ -315,17 +315,17 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
 
     def put(file: BinaryIO) -> None:
         with zipfile.ZipFile(file, "w") as archive:
-            _put(archive, "data.pkl", _pickle(arrays))
-            _put(archive, "byteorder", b"little")
+            _write_member(archive, "data.pkl", _pickle(arrays))
+            _write_member(archive, "byteorder", b"little")
             for i, array in enumerate(arrays.values()):
                 stored = np.dtype(_STORED[array.dtype.name]).newbyteorder("<")
-                _put(archive, f"data/{i}", bytes_of(array, stored.str))
-            _put(archive, "version", b"3\n")
+                _write_member(archive, f"data/{i}", bytes_of(array, stored.str))
+            _write_member(archive, "version", b"3\n")
 
     return put
 
 
-def _put(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> None:
+def _write_member(archive: zipfile.ZipFile, part: str, content: bytes | memoryview) -> None:
     """Write a member of the zip, whose content begins at a multiple of ``_ALIGNED``."""
     info = zipfile.ZipInfo(f"archive/{part}")
     info.file_size = len(content)

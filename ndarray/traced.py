@@ -91,7 +91,7 @@ class BodyTracer(Tracer):
         return entries if self.mode is None else self.recorded(op, entries)
 
     def single(self, name: str, *entries: Entry, **attrs: Any) -> Entry:
-        """Apply an operator with one output; its entry."""
+        """Apply an operator with one output, and return the entry of the output."""
         return self.apply(get(name), entries, attrs)[0]
 
     def zeros(self, spec: Spec) -> Entry:

@@ -90,7 +90,7 @@ def ufunc(body: BodyTracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any],
     elif name.startswith("logical_") or (loop[0] == _BOOL and (name in _OF_TRUTH or name == "equal")):
         entry = _truth(body, name, operands)
     elif name in ARITHMETIC:
-        beyond = loop[-1] == _BOOL and _decided(body, ufunc, operands, loop)
+        beyond = loop[-1] == _BOOL and _trace_decided_comparison(body, ufunc, operands, loop)
         entry = beyond or _binary(body, ARITHMETIC[name], operands, loop)
     else:
         names = [*ARITHMETIC, *UNARY, *FUNCTIONS]
@@ -128,10 +128,11 @@ def _binary(body: BodyTracer, key: str, operands: Sequence[Any], loop: Sequence[
     else:
         result = body.single(broadcasting, *[body.cast(body.entry(operand), dtype)
                                           for operand, dtype in zip(operands, loop)])
-    return _as_truth(body, result) if logical else result
+    return _cast_to_truth(body, result) if logical else result
 
 
-def _decided(body: BodyTracer, ufunc: np.ufunc, operands: Sequence[Any], loop: Sequence[np.dtype]) -> Entry | None:
+def _trace_decided_comparison(body: BodyTracer, ufunc: np.ufunc, operands: Sequence[Any], loop: Sequence[np.dtype]
+                              ) -> Entry | None:
     """Trace a comparison with an integer that the other side's dtype does not hold: all elements give one result."""
     for place, number in enumerate(operands):
         if type(number) is int and not _holds(loop[place], number):
@@ -156,7 +157,7 @@ def _number(number: Any, dtype: np.dtype) -> float:
     return float(value) if is_floating(dtype) else int(value)
 
 
-def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
+def _cast_to_truth(body: BodyTracer, entry: Entry) -> Entry:
     """Zeros and ones cast to booleans; floating-point ones are entered in ``truths``."""
     truth = body.cast(entry, _BOOL)
     if is_floating(_dtype(body, entry)):
@@ -167,7 +168,7 @@ def _as_truth(body: BodyTracer, entry: Entry) -> Entry:
 def _logical_not(body: BodyTracer, entry: Entry) -> Entry:
     source = body.truths.get(entry, entry)
     if is_floating(_dtype(body, source)):
-        return _as_truth(body, body.single("logical_not", source))
+        return _cast_to_truth(body, body.single("logical_not", source))
     return body.single("_npi_logical_not", source)
 
 
@@ -179,7 +180,7 @@ def _truth(body: BodyTracer, name: str, operands: Sequence[object]) -> Entry:
     dtypes = {_dtype(body, entry) for entry in sources}
     word = _OF_TRUTH[name]
     if len(dtypes) == 1 and is_floating(dtypes.pop()):
-        return _as_truth(body, body.single(f"broadcast_logical_{word}", *sources))
+        return _cast_to_truth(body, body.single(f"broadcast_logical_{word}", *sources))
     return body.single(f"_npi_logical_{word}", *entries)
 
 

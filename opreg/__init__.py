@@ -220,7 +220,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _open() -> list[str]:
-    """The names whose libraries are installed."""
+    """The names of this module that can be loaded, since the libraries that they need are installed."""
     from importlib.util import find_spec
 
     return [name for name in _DOORS if name not in _NEEDS or find_spec(_NEEDS[name])]

@@ -82,10 +82,10 @@ def _matrix(shape: Shape) -> Shape:
 
 
 def orthogonal(rng: np.random.Generator, shape: Shape, gain: float) -> np.ndarray:
-    """``gain`` times a matrix whose rows or columns, the fewer ones, are orthonormal, every one as likely."""
+    """``gain`` times a matrix whose rows, or columns if there are fewer, are orthonormal; all are equally likely."""
     rows, columns = _matrix(shape)
     q, r = np.linalg.qr(rng.standard_normal((max(rows, columns), min(rows, columns))))
-    q *= gain * np.sign(np.diagonal(r))  # without the signs they would not be evenly distributed
+    q *= gain * np.sign(np.diagonal(r))  # without these signs, matrices would not be equally likely
     return (q if rows >= columns else q.T).reshape(shape)
 
 

@@ -43,7 +43,8 @@ def markdown(docstring: str | None) -> str:
 
 
 def _items(body: str) -> str:
-    """The entries of a section, lines that are explained by indented ones, as a list; paragraphs of prose unchanged."""
+    """A section with its entries as a list; an entry is a line that indented lines explain. Other paragraphs stay
+    unchanged."""
     paragraphs = re.split(r"\n\s*\n(?! )", body)
     return "\n\n".join(_entries(text) if re.search(r"^ +\S", text, re.MULTILINE) else text for text in paragraphs)
 

@@ -177,9 +177,9 @@ class BoundArrays:
             if isinstance(value, NDArray) or argument._sparse or isinstance(argument._data, np.ndarray):
                 argument._store(Ellipsis, value)
             else:
-                self._bring(name, argument, value)
+                self._copy_to_device(name, argument, value)
 
-    def _bring(self, name: str, argument: NDArray, value: np.ndarray) -> None:
+    def _copy_to_device(self, name: str, argument: NDArray, value: np.ndarray) -> None:
         """Copy an array of the host into an argument on a device, without waiting for the copy."""
         if name not in self._staging:
             ctx = argument.context

@@ -154,7 +154,7 @@ _NUMBER = Spec((1,), np.dtype(np.int64))
 
 
 def _stacked_spec(part: Spec, length: Any) -> Spec:
-    """The spec of slices that are stacked."""
+    """The spec of ``length`` stacked slices."""
     return part if part.shape is None else Spec((length, *part.shape), part.dtype)
 
 
@@ -235,7 +235,8 @@ def check_locations(name: str, attrs: Mapping[str, Any], count: int) -> None:
     widths = [sum(node.op is None for node in body._graph().nodes) for body in bodies]
     if name == "_foreach":
         places = attrs["in_data_locs"] + attrs["in_state_locs"] + attrs["remain_locs"]
-        require(sorted(places) == list(range(widths[0])) and len(places) == count, "where its inputs go")
+        require(sorted(places) == list(range(widths[0])) and len(places) == count,
+                "the order in in_data_locs, in_state_locs and remain_locs")
         require(len(attrs["in_state_locs"]) == states and bool(attrs["in_data_locs"]), f"num_out_data={states}")
     else:
         keys = ("cond_input_locs", "func_input_locs") if name == "_while_loop" else (
@@ -264,9 +265,9 @@ class _Body:
         The node.
     body : Symbol
     arrays, inputs : sequence of arrays, sequence of int
-        For each variable of the body what it begins with, and the input of the node that this is.
+        For each variable of the body, the array with its first value, and the index of this input of the node.
     changing : set of int
-        Inputs that the body gets memory of its own for, since rounds differ in them.
+        Indices of inputs that change in each round, so that the body has memory of its own for them.
     gradients : bool
         Whether it is bound for backward.
     """

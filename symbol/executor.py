@@ -11,7 +11,8 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.gradient import CUT
-from opreg.core.invalidation import watch
+from opreg.core.graph import Node
+from opreg.core.invalidation import watch, watch_memory
 from opreg.core.op import Op
 from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
@@ -25,7 +26,7 @@ from .compile import simplified
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
-from .plan import Plan, Segment, Step
+from .plan import Before, Plan, Segment, Step
 from .plans import Plans, run_segment
 from .program import Bound, Program
 from .reduction import Reduced, Reduction
@@ -70,12 +71,15 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         # or none are computed (None).
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)
-        # States of random generators before the last forward of each mode.
-        self._drawn: dict[bool, dict[tuple[str, int], object]] = {}
+        self._noted: dict[bool, Before] = {}  # by the mode of a forward, for the last of each
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
+        self._nodes: dict[int, list[Node]] = {}  # by the identity of the bound array
+        for array, node in zip([*args, *aux], bound.arrays):
+            self._nodes.setdefault(id(array), []).append(node)
         watch(self)
+        watch_memory(self)
 
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
@@ -125,7 +129,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._ready = None
             self._mode = is_train
             if plan.draws:
-                self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
+                self._noted[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
             else:
                 run_segment(plan.forward, self._ctx, is_train)
             for store in plan.stores:
@@ -153,8 +157,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         Notes
         -----
         Call it after ``forward(is_train=True)``. If that was not called, or not since the last ``backward``, the
-        forward pass is run again first: with the current arguments and the random numbers of the last forward, and
-        without changing auxiliary states.
+        forward pass is run again first: with the current arguments, the random numbers of the last forward and, for
+        users' operators, the auxiliary states that it began with. It changes no auxiliary states.
         """
         inside, me = self._inside, get_ident()  # the code of _exclusive, inline: the call would take six times as long
         inside.append(me)
@@ -347,8 +351,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 self._heads.take(plan.bound, out_grads)
             segment = update.ready()
             self._ready, self._mode = None, True
-            self._drawn[True] = plan.noting(
-                functools.partial(run_segment, self._as_one(plan, segment), self._ctx, True))
+            self._noted[True] = plan.noting(
+                functools.partial(run_segment, self._single_segment(plan, segment), self._ctx, True))
             if CUT.lost:
                 _warn_of_cut(self.grad_arrays)
             if segment is None:
@@ -362,7 +366,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
 
-    def _as_one(self, plan: Plan, update: Segment | None) -> Segment:
+    def _single_segment(self, plan: Plan, update: Segment | None) -> Segment:
         """Forward, backward and update as one segment."""
         if self._whole is None or self._whole[0] is not plan or self._whole[1] is not update:
             updates = [] if update is None else update.steps
@@ -371,25 +375,28 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._whole = plan, update, make([*plan.forward.steps, *stores, *plan.backward.steps, *updates])
         return self._whole[2]
 
-    def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
-        """States of random generators before the last forward of a mode that a caller ran."""
-        return self._drawn.get(mode, {})
+    def _before(self, mode: bool) -> Before:
+        """The states before the last forward of a mode that a caller ran."""
+        return self._noted.get(mode, ({}, ()))
 
     def _repeat(self, mode: bool, forward: Callable[[], None]) -> None:
         """Run a forward again for its backward, with the random numbers of the caller's last one, and without changing
-        auxiliary states."""
+        auxiliary states. If no other forward has run since, users' code reads the states that it read in that one."""
         # a write to a sparse array replaces its data
         states = [array for array in self.aux_arrays if not array._sparse]
-        before = [array._ctx.run(array._data.copy) for array in states]
+        now = [array._ctx.run(array._data.copy) for array in states]
+        draws, before = self._before(mode)
         try:
-            with generators.same_draws(self._draws(mode)):
+            for data, former, ctx in before if self._mode is mode else ():
+                ctx.run(data.__setitem__, Ellipsis, former)
+            with generators.same_draws(draws):
                 forward()
         finally:
-            for array, data in zip(states, before):
+            for array, data in zip(states, now):
                 array._ctx.run(array._data.__setitem__, Ellipsis, data)
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
-        """Let gradients behind a forward of a mode be those of training, or of inference, from now on."""
+        """Set whether gradients after a forward pass in ``mode`` are those of training or of inference."""
         self._gradients[mode] = is_train
         self._forget(mode)
 
@@ -415,7 +422,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._plans.wait()
         plan = self._planned(is_train)
         self._ready, self._mode = None, is_train
-        self._drawn[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
+        self._noted[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
         self._ready = plan
 
     def _store(self) -> None:
@@ -446,6 +453,17 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""
         for mode in (False, True):
             self._forget(mode)
+
+    def on_new_memory(self, array: NDArray) -> None:
+        """Drop all plans if they hold the former memory of an array."""
+        nodes, bound = self._nodes.get(id(array), ()), self._bound
+        for node in nodes:
+            before, bound.arrays[node] = bound.arrays[node], array._data
+            for at, output in enumerate(self.outputs):
+                if output._data is before:  # the output is this variable
+                    bound.outputs[at] = output._data = array._data
+        if nodes:
+            self.on_register(None)
 
     def reshape(self, partial_shaping: bool = False, allow_up_sizing: bool = False,
                 **kwargs: Sequence[int]) -> Executor:

@@ -45,7 +45,7 @@ def _merged_dtype(old: np.dtype | None, new: np.dtype | None) -> np.dtype | None
 
 
 def _merged_spec(old: Spec, new: Spec) -> Spec:
-    """The old spec, with what the new one knows beside; the old object if that is nothing."""
+    """The old spec with shapes and dtypes that only the new one knows; the old object if the new one adds nothing."""
     shape, dtype = _merged_shape(old.shape, new.shape), _merged_dtype(old.dtype, new.dtype)
     return old if shape is old.shape and dtype is old.dtype else Spec(shape, dtype)
 

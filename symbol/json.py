@@ -131,7 +131,7 @@ def _check_readable(node: Node, texts: Mapping[str, str]) -> None:
                             f"dtypes, members of an Enum, or tuples, lists, sets and dicts of these")
 
 
-def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
+def _node_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
     number = {node: i for i, node in enumerate(graph.nodes)}
     version = versions(graph) if versioned else {node: [0] * len(node.inputs) for node in graph.nodes}
     nodes, rows = [], [0]
@@ -146,7 +146,7 @@ def _as_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
         written["inputs"] = inputs if order is None else [inputs[place] for place in order]
         inner = bodies(node)
         if inner:
-            written["subgraphs"] = [_as_dict(graph, not _holds_fused_graph(node)) for graph in inner]
+            written["subgraphs"] = [_node_dict(graph, not _holds_fused_graph(node)) for graph in inner]
         nodes.append(written)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
@@ -227,7 +227,7 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     """
     graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
     attrs: dict[str, Json] = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
-    return _text({**_as_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
+    return _text({**_node_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
 @SAVE.provide

@@ -12,7 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 from .executor import Executor, truth
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import ReportedPlan
-from .plan import Plan
+from .plan import Before, Plan
 
 __all__ = ["Parted", "merged"]
 
@@ -44,8 +44,10 @@ class Parted(Executor):
         for part in self._latest():
             part._store()
 
-    def _draws(self, mode: bool) -> dict[tuple[str, int], object]:
-        return {place: state for part in reversed(self._latest()) for place, state in part._draws(mode).items()}
+    def _before(self, mode: bool) -> Before:
+        before = [part._before(mode) for part in self._latest()]
+        return ({place: state for draws, _ in reversed(before) for place, state in draws.items()},
+                [state for _, states in reversed(before) for state in states])
 
     def _differentiate(self, mode: bool, is_train: bool | None) -> None:
         self._gradients[mode] = is_train

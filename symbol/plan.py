@@ -29,11 +29,15 @@ from .inspect.memory_use import largest
 from .passes.memory import Memory, Storage
 from .program import Program, nbytes
 
-__all__ = ["Around", "Function", "Instrument", "Plan", "Segment", "Step", "Watch", "Wrap", "instrument_all"]
+__all__ = ["Around", "Before", "Function", "Instrument", "Plan", "Segment", "Step", "Watch", "Wrap", "instrument_all"]
 
 #: The work of a step: a function without arguments, which holds its arrays. A ``FirstRun`` returns the functions that
 #: later runs call instead.
 Function: TypeAlias = Callable[[], object]
+
+#: States before a forward pass: those of the random generators that it drew from, and the auxiliary states that users'
+#: code may have written, each as its array, its former values and their device.
+Before: TypeAlias = tuple[generators.States, Sequence[tuple[Array, Array, Context]]]
 
 #: The watch of a step: called instead of the step's work with that work as its argument, which it calls once.
 Watch: TypeAlias = Callable[[Function], object]
@@ -111,7 +115,7 @@ class Segment:
     native : function or None
         All functions as one compiled function, if all are compiled and none divides its work among threads.
     tf32 : bool or None
-        The same of all steps that have one, which holds while they run.
+        The setting ``tf32`` of the steps, which is in effect while they run; None if no step has one.
     """
 
     __slots__ = ("steps", "fresh", "plain", "native", "tf32", "flat", "_owners", "_tiered", "_joined", "noted",
@@ -128,7 +132,7 @@ class Segment:
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
         self._instruments: list[Instrument] = []  # innermost first
-        #: ``plain`` and ``native`` as they were before the first instrument
+        #: ``plain`` and ``native`` before the first instrument was attached
         self._ways: tuple[bool, Function | None] = False, None
         with _LOCK:
             _SEGMENTS.add(self)
@@ -171,7 +175,7 @@ class Segment:
     def _flatten(self) -> None:
         """Put the functions of all steps into one list, in which adjacent compiled functions are joined.
 
-        All is computed before anything is assigned: a segment that is no longer ``fresh`` is complete.
+        All lists are computed before an attribute is assigned, so that a segment is complete once it is not ``fresh``.
         """
         functions = [_current_function(function) for step in self.steps for function in step.run]
         owners = [step for step in self.steps for _ in step.run]
@@ -209,7 +213,7 @@ class Segment:
         An exception is raised with notes that name the operator, the node and its place in the plan.
         """
         if self.fresh or self._instruments:
-            self._run_watched()
+            self._run_with_watches()
             return
         steps = iter(self.flat)
         try:
@@ -221,7 +225,7 @@ class Segment:
         if self._tiered and all(function.made for function in self._tiered):
             self._flatten()
 
-    def _run_watched(self) -> None:
+    def _run_with_watches(self) -> None:
         """Run steps one by one with their watches. Behind the first run, the functions that it returned are put in one
         list."""
         run: Function = self._one_by_one
@@ -328,7 +332,7 @@ def _copies(to_host: int, from_host: int) -> str:
 
 def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[JoinableStep]
           ) -> tuple[list[Function], list[Step]]:
-    """Functions and the step of each. Adjacent compiled functions are joined to one, which is appended to
+    """The functions, with adjacent compiled ones joined, and the step of each. Joined functions are appended to
     ``joined``."""
     flat: list[Function] = []
     owning: list[Step] = []
@@ -342,12 +346,12 @@ def _join(functions: Sequence[Function], owners: Sequence[Step], joined: list[Jo
     return flat, owning
 
 
-def _in_mode(is_train: bool, function: Function) -> Function:
+def _run_in_mode(is_train: bool, function: Function) -> Function:
     """A function of users' code that runs in another mode than its plan does."""
     inside = Recording(None, is_train)(function)
     if not isinstance(function, FirstRun):
         return inside
-    return FirstRun(lambda: [_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
+    return FirstRun(lambda: [_run_in_mode(is_train, later) for later in inside()])  # type: ignore[attr-defined]  # a list
 
 
 def _current_function(function: Function) -> Function:
@@ -387,6 +391,12 @@ class Plan:
                        if node.op is not None and node.op.traits.random}
         self.draws = any(node.op is not None and effects.draws(node.op, node.attrs) for node in program.nodes)
         self.arrays: dict[Entry, Array] = dict(variables)
+        #: Auxiliary states that users' code may write in the forward pass of a plan with a backward pass.
+        self._written = [(variables[entry], program.contexts[node])
+                         for node in (program.nodes[:split] if split < len(program.nodes) else [])
+                         if node.op is not None
+                         for entry in [node.inputs[i] for i in effects.changed_states(node.op, node.attrs)]
+                         if entry in variables]
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
         self._mutated = {*program.bound.unnoted}  # and variables that steps so far change in place
@@ -425,13 +435,14 @@ class Plan:
         self.forward.instrument(functools.partial(wrap, "forward"))
         self.backward.instrument(functools.partial(wrap, "backward"))
 
-    def noting(self, run: Callable[[], object]) -> generators.States:
-        """Run one pass, and return the former states of the random generators that it drew from."""
+    def noting(self, run: Callable[[], object]) -> Before:
+        """Run the forward pass, and return the former states of what it changes."""
+        states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written] if self._written else ()
         with generators.noted_states() as drawn:
             for place in self.random:
                 generators.drawing(*place)
             run()
-        return drawn
+        return drawn, states
 
     # ----------------------------------------------------------------------------------------------- arrays
 
@@ -514,7 +525,7 @@ class Plan:
         except Exception as error:
             fail(error, node, self.specs[node])
         if effects.opaque(op) and call.is_train is not self.is_train:
-            run = [_in_mode(call.is_train, function) for function in run]
+            run = [_run_in_mode(call.is_train, function) for function in run]
         writes = [array for entry, array in zip(entries, outs) if array is not None and self._is_callers(entry)]
         writes += [array for i, array in enumerate(ins) if i in op.traits.mutates and array is not None]
         if store is not None:

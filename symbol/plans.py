@@ -60,7 +60,7 @@ class Plans(dict[bool, Plan]):
 
     def __missing__(self, is_train: bool) -> Plan:
         edition = EDITION[0]
-        self._warn_replaced()
+        self._warn_of_replaced_operators()
         with inherited(self._numbers):
             plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.monitored))
         if self._check:
@@ -77,7 +77,7 @@ class Plans(dict[bool, Plan]):
             self[is_train] = plan
         return plan
 
-    def _warn_replaced(self) -> None:
+    def _warn_of_replaced_operators(self) -> None:
         """Warn of operators whose names others have got since the graph was bound."""
         operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
         replaced = {op.name for op in operators if op.successor is not None}
@@ -117,12 +117,12 @@ def run_segment(segment: Segment, ctx: Context, is_train: bool) -> None:
     elif segment.plain:
         quiet(segment.run)
     else:
-        in_mode(segment.run if segment.tf32 is None else functools.partial(_rounding, segment), ctx, is_train)
+        in_mode(segment.run if segment.tf32 is None else functools.partial(_run_with_rounding, segment), ctx, is_train)
     if WATCHED:
         (segment.noted or segment.targets).wrote()
 
 
-def _rounding(segment: Segment) -> None:
+def _run_with_rounding(segment: Segment) -> None:
     """Run a segment. Kernels that call a library's products while they run use TF32 if the plan allows it."""
     assert segment.tf32 is not None
     with with_tf32(segment.tf32):

@@ -134,7 +134,7 @@ class RecordedSegment(Segment):
         notes: dict[Step, str] = {}
         steps = [step for step in self.steps if step.run]
         for step in steps:
-            reason = self._declared(step)
+            reason = self._declared_reason(step)
             if reason is None and _is_capturable(step):
                 try:
                     self._compare(step, recorder)
@@ -152,7 +152,7 @@ class RecordedSegment(Segment):
                        [(function, step) for step in stretch for function in step.run])
         return pieces, notes
 
-    def _declared(self, step: Step) -> str | None:
+    def _declared_reason(self, step: Step) -> str | None:
         """The reason why a step must not be recorded, as far as declarations tell."""
         reason, op = runs_python(step), None if step.node is None else step.node.op
         if reason is not None:

@@ -142,7 +142,7 @@ class SparseExecutor(Parted):
                         if entry[0].op is not None or arrays[entry[0]]._sparse}
         self._crossing_grads = {entry: self._zeros(entry) for entry in cut.crossing if entry[0] in varying}
         bound, late = cut.divided(self.head_grads)
-        self._remaining = self._bind_remaining(arrays, gradients, cut.divided(outputs)[1], late)
+        self._remaining = self._bind_other_nodes(arrays, gradients, cut.divided(outputs)[1], late)
         read = set() if self._remaining is None else set(self._remaining._arguments)
         needed = [*cut.crossing, *cut.heads, *[entry for node in cut.nodes for entry in node.inputs]]
         used = {node for node, _ in needed}
@@ -163,7 +163,7 @@ class SparseExecutor(Parted):
         assert shape is not None
         return zeros(shape, self._ctx, dtype)
 
-    def _bind_remaining(self, arrays: Mapping[Node, NDArray], gradients: Mapping[Node, tuple[NDArray, str]],
+    def _bind_other_nodes(self, arrays: Mapping[Node, NDArray], gradients: Mapping[Node, tuple[NDArray, str]],
                  outputs: Sequence[NDArray], head_grads: OutGrads) -> Executor | None:
         if not self._cut.remaining:
             return None

@@ -30,6 +30,7 @@ from opreg.errors import (
     AttrError,
     OpError,
     did_you_mean,
+    list_names,
     note,
     other_count,
     user_line,
@@ -206,7 +207,8 @@ class Symbol(Methods):
         if not isinstance(key, (int, np.integer)):
             raise TypeError(f"{self!r}: select outputs by index, name or slice, got {type(key).__name__}")
         if not -len(self._entries) <= key < len(self._entries):
-            raise IndexError(f"{self!r} has {len(self._entries)} outputs, so there is no output {key}")
+            raise IndexError(f"{self!r}: there is no output {key}; its outputs, from 0 on, are "
+                             f"{list_names(self.list_outputs())}")
         return type(self)((self._entries[key],))
 
     def __repr__(self) -> str:

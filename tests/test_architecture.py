@@ -186,7 +186,6 @@ CIRCLES = {
 #: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.
 TYPES_FROM_ABOVE = {
     "opreg.builtin": ["opreg.backends"],
-    "opreg.custom.operator": ["opreg.custom"],
     "opreg.ndarray": ["opreg.core", "opreg.custom"],
     "opreg.cells": ["opreg.custom.operator"],
     "opreg.symbol": ["opreg.custom.operator", "opreg.ndarray"],

@@ -280,7 +280,7 @@ def test_older_names_warn_and_name_their_replacement(old, new, alone):
     (lambda: profiler.dumps(sort_by="name"), "sort_by"),
     (lambda: profiler.Domain("d").new_marker("m").mark("here"), "scope"),
 ])
-def test_mistakes_raise_errors(call, words):
+def test_wrong_uses_of_the_profiler_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()
 

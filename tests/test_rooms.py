@@ -276,7 +276,7 @@ def test_an_old_training_loop_over_executors_runs():
     (lambda: mx.model.FeedForward(sym.var("data")).predict([1]), TypeError, "got list"),
     (lambda: mx.model.FeedForward(sym.var("x") + sym.var("x")), ArgumentError, "'x' twice"),
 ])
-def test_mistakes_raise_errors(call, kind, words):
+def test_wrong_uses_of_feed_forward_models_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

@@ -252,7 +252,7 @@ def _application(node: Node, ins: Sequence[BatchedValue], size: int) -> list[Bat
         by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
         return [*gradients, *[by_weight.get(id(array)) for array in record.arrays]]
 
-    return _with_own_gradient(forward, gradient, ins, size, record.title)
+    return _outputs_with_gradient(forward, gradient, ins, size, record.title)
 
 
 def _user_operator_outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec],
@@ -267,12 +267,12 @@ def _user_operator_outputs(node: Node, ins: Sequence[BatchedValue], specs: Seque
         return op.differentiate(out_grads[0] if len(out_grads) == 1 else tuple(out_grads), values, outs, node.attrs,
                                 [is_floating(value._dt) for value in values], node.in_training(True))
 
-    return _with_own_gradient(forward, gradient, ins, size, op.op_type)
+    return _outputs_with_gradient(forward, gradient, ins, size, op.op_type)
 
 
-def _with_own_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedValue]],
-                       gradient: Callable[..., list[Any]],
-                       ins: Sequence[BatchedValue], size: int, title: str) -> list[BatchedValue]:
+def _outputs_with_gradient(forward: Callable[[Sequence[BatchedValue]], list[BatchedValue]],
+                           gradient: Callable[..., list[Any]],
+                           ins: Sequence[BatchedValue], size: int, title: str) -> list[BatchedValue]:
     """The outputs for all samples, with a gradient of their own.
 
     Parameters

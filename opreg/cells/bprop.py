@@ -34,7 +34,7 @@ from .tree import LEAF, Structure, flatten, names, rebuild
 if TYPE_CHECKING:
     from .cell import Cell
 
-__all__ = ["apply", "check"]
+__all__ = ["NumberGradientError", "apply", "check"]
 
 
 # ------------------------------------------------------------------------------------------- the user's bprop
@@ -86,7 +86,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         raise
     if gradients is None:
         raise TypeError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "
-                        f"its {len(inputs)} inputs")
+                        f"its {len(inputs)} input{'s' * (len(inputs) != 1)}")
     weights: Mapping[Parameter, Any] = {}
     if internal:
         if not (isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict)):
@@ -129,7 +129,7 @@ def _kind(value: object) -> str:
     return f"Tensor {show(value.shape)}" if isinstance(value, TensorBase) else type(value).__name__
 
 
-class _NumberError(ShapeError, TypeError):
+class NumberGradientError(ShapeError, TypeError):
     """A scalar was returned as a tensor's gradient, so both the shape and the type are wrong."""
 
 
@@ -171,7 +171,7 @@ def _fit_gradient(cell: Cell, place: int | str, value: TensorBase, g: object) ->
     except ShapeError as error:
         if not number:
             raise
-        raise _NumberError(f"{error}: bprop returned a number") from None
+        raise NumberGradientError(f"{error}: bprop returned a number") from None
 
 
 # ------------------------------------------------------------------------------------------------ the application

@@ -128,7 +128,7 @@ class BufferContainer:
             if cell is not None:
                 cell.state_dict(state, f"{prefix}{name}.", keep_vars)
         for hook in self._state_hooks("state_dict_post"):
-            _returned_nothing(hook, hook.function(self, state, prefix, {}))
+            _check_no_result(hook, hook.function(self, state, prefix, {}))
         return state
 
     def load_state_dict(self, state_dict: MutableMapping[str, Any], strict: bool = True) -> IncompatibleKeys:
@@ -165,7 +165,7 @@ class BufferContainer:
         result = IncompatibleKeys(missing, surplus)
         for _, cell in reversed(cells):
             for hook in cell._state_hooks("load_state_dict_post"):
-                _returned_nothing(hook, hook.function(cell, result))
+                _check_no_result(hook, hook.function(cell, result))
         return result
 
     def _own_state(self, prefix: str) -> dict[str, Tensor]:
@@ -210,7 +210,7 @@ class BufferContainer:
         return self._on_state_hook("load_state_dict_post", hook)
 
 
-def _returned_nothing(hook: Hook, returned: object) -> None:
+def _check_no_result(hook: Hook, returned: object) -> None:
     if returned is not None:
         raise ArgumentError(f"the state dict hook {hook} must change its argument and return None, got "
                             f"{type(returned).__name__}")

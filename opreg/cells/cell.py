@@ -61,8 +61,8 @@ class _Constructs(Protocol[P, R]):
 class Cell(ParameterContainer, NotebookTable):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
-    A Cell that defines ``bprop(self, *inputs, out, dout)`` has this as its gradient: it returns a gradient for each
-    input, and with ``self.internal_params``, a list of parameters, also a dict of their gradients.
+    If a Cell defines ``bprop(self, *inputs, out, dout)``, this method computes its gradient: it returns a gradient for
+    each input. If ``self.internal_params`` is a list of parameters, it also returns a dict of their gradients.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Cell(ParameterContainer, NotebookTable):
         self._find_shortcut()
 
     def _find_shortcut(self) -> None:
-        """Find out whether calling the Cell is the same as calling ``construct``."""
+        """Store whether a call of the Cell only has to call ``construct``."""
         own = self.__dict__
         own["_plain"] = not (any(own["_hooks"].values()) or own["_has_bprop"] or own["_cast"] is not None
                              or own["_cast_out"] is not None)
@@ -124,7 +124,7 @@ class Cell(ParameterContainer, NotebookTable):
         """Compute the outputs; every Cell defines its own."""
         what = "rename forward to construct" if hasattr(type(self), "forward") else "define construct(self, ...)"
         raise AttributeError(f"The '{type(self).__name__}' object has no attribute 'construct': {what}, which computes "
-                             f"what the Cell returns{is_it(type(self), 'construct')}")
+                             f"the outputs{is_it(type(self), 'construct')}")
 
     if TYPE_CHECKING:  # it has the signature of ``construct``
 
@@ -193,7 +193,7 @@ class Cell(ParameterContainer, NotebookTable):
             error.args = (f"{self.path}: {text}",)
 
     def misfit(self, *inputs: Any) -> str | None:
-        """An explanation why inputs do not fit, or None; it is asked for after ``construct`` has failed."""
+        """An explanation why inputs do not fit, or None. It is called after ``construct`` has raised an error."""
 
     def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run casts, hooks, bprop and ``construct``."""

@@ -74,7 +74,7 @@ def hook(cls: type) -> type | None:
         getter = cls.__dict__.get("__getattribute__")
         try:
             read: Any = cls.__getattribute__
-            type.__setattr__(cls, "__getattribute__", _noting(read))
+            type.__setattr__(cls, "__getattribute__", _reporting_getattribute(read))
         except TypeError:
             return None
         _HOOKED[cls] = 1, getter
@@ -93,7 +93,7 @@ def unhook(cls: type) -> None:
             type.__setattr__(cls, "__getattribute__", getter)
 
 
-def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+def _reporting_getattribute(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
     """A ``__getattribute__`` that reads an attribute and reports it."""
     def __getattribute__(self: Any, name: str) -> Any:
         try:

@@ -126,7 +126,7 @@ class _Function:
         self.materialize_grads = value
 
 
-def _among(value: object, values: Sequence[object]) -> bool:
+def _find_tensors(value: object, values: Sequence[object]) -> bool:
     return any(member is value for member in values)
 
 
@@ -169,9 +169,9 @@ class _Call(Application):
                 if not isinstance(marked, TensorBase):
                     raise DTypeError(f"{self.title}: element of {name} should be a tensor, got "
                                      f"{type(marked).__name__}")
-        if not all(_among(dirty, outs) for dirty in ctx.dirty_tensors):
+        if not all(_find_tensors(dirty, outs) for dirty in ctx.dirty_tensors):
             raise OpError(f"{self.title}: The dirty tensors must all be outputs of the forward function.")
-        self.visible, self.differentiable = len(outs), [not _among(out, ctx.non_differentiable) for out in outs]
+        self.visible, self.differentiable = len(outs), [not _find_tensors(out, ctx.non_differentiable) for out in outs]
         return outs
 
     def keep(self, values: Sequence[TensorBase], changed: Sequence[int], outs: Sequence[TensorBase]) -> list[Any]:
@@ -221,7 +221,7 @@ class _Call(Application):
         return rebuild(self.out, iter(results))
 
     def _check_change(self, leaf: Tensor, copy: Tensor) -> None:
-        if not _among(copy, self.context.dirty_tensors):
+        if not _find_tensors(copy, self.context.dirty_tensors):
             raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
                           "ctx.mark_dirty")
         if leaf._entry[0].op is None or leaf._entry[0].op is FRESH:
@@ -239,7 +239,7 @@ class _Call(Application):
             changed.extend(i for i, (slot, entry) in enumerate(zip(slots, before)) if slot._entry != entry)
             places.extend(next((i for i in changed if slots[i] is out), None) for out in outs)
             for i in changed:
-                if i not in places or not _among(slots[i], self.context.dirty_tensors):
+                if i not in places or not _find_tensors(slots[i], self.context.dirty_tensors):
                     raise OpError(f"{self.title}: forward changed an argument in place: return it, and say so with "
                                   "ctx.mark_dirty")
             return [*outs, *self.keep(slots, changed, outs)]
@@ -250,7 +250,7 @@ class _Call(Application):
         results: list[Any] = [out if wanted else ops.BlockGrad(out) for out, wanted in zip(outs, self.differentiable)]
         for i, (result, at) in enumerate(zip(results, places)):
             if at is not None:
-                results[i] = _with_changes(trace, self.leaves[at], result)
+                results[i] = _changed_argument(trace, self.leaves[at], result)
         return rebuild(self.out, iter(results))
 
     # --------------------------------------------------------------------------------------------- backward
@@ -274,7 +274,7 @@ class _Call(Application):
         elif MODE.recording:
             tensors = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
         elif LATEST[0] > self.number:
-            tensors = list(map(self._as_it_was, self.kept))
+            tensors = list(map(self._saved_value, self.kept))
             if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
                 return self.context
         else:
@@ -284,7 +284,7 @@ class _Call(Application):
         attributes_of(ctx).update(rebuild(self.state, (values[what][i] for what, i in self.sources)))
         return ctx
 
-    def _as_it_was(self, value: Tensor) -> Tensor:
+    def _saved_value(self, value: Tensor) -> Tensor:
         """A saved tensor, or one that raises an error if it was written to since."""
         write = written(value._data, self.number)
         if write is None:
@@ -308,10 +308,10 @@ class _Call(Application):
             if len(several) != size:
                 raise OpError(f"{self.title}: argument {position} has {size} tensors, backward returned {len(several)} "
                               "gradients for it")
-            result += [self._fitted(position, g, next(leaves)) for g in several]
+            result += [self._fit_gradient(position, g, next(leaves)) for g in several]
         return result
 
-    def _fitted(self, position: int, g: object, value: TensorBase) -> TensorBase | None:
+    def _fit_gradient(self, position: int, g: object, value: TensorBase) -> TensorBase | None:
         if g is None:
             return None
         if not isinstance(g, TensorBase):
@@ -336,7 +336,7 @@ def _forward_argument(leaf: Tensor) -> Tensor:
     return result
 
 
-def _with_changes(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
+def _changed_argument(trace: FunctionTracer, leaf: Tensor | TracedTensor, result: TracedTensor) -> TensorBase:
     """The argument with the values that an in-place change gave it."""
     if isinstance(leaf, TracedTensor):
         leaf._entry, leaf._spec = result._entry, result._spec

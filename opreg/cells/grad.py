@@ -104,12 +104,12 @@ class _Gradients:
                 positions = check_positions(self.function, positions, (*args, *kwargs.values()), True)
                 break
         out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux)
-        result = self._arranged(grads, weight_grads, positions)
+        result = self._arrange(grads, weight_grads, positions)
         if self.with_value:
             return out, result
         return (result, tuple(out[1:])) if self.has_aux else result
 
-    def _arranged(self, grads: Sequence[Any], weight_grads: Sequence[Any], positions: Sequence[int]) -> Any:
+    def _arrange(self, grads: Sequence[Any], weight_grads: Sequence[Any], positions: Sequence[int]) -> Any:
         single = len(grads) == 1 and (self.single or len(positions) < len(self.positions))
         if self.return_ids:
             grads = list(zip(positions, grads))

@@ -37,7 +37,7 @@ def _value(back: Pullback, has_aux: bool) -> Any:
     return back.out[0] if has_aux else back.out
 
 
-def _with_aux(results: tuple[Any, ...], back: Pullback, has_aux: bool) -> tuple[Any, ...]:
+def _add_aux(results: tuple[Any, ...], back: Pullback, has_aux: bool) -> tuple[Any, ...]:
     """Results, followed by the auxiliary outputs if ``has_aux``; a single auxiliary output is bare."""
     if not has_aux:
         return results
@@ -84,7 +84,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
             return tuple(grads)
         return tuple(grads), by_weight[0] if isinstance(weights, Parameter) else tuple(by_weight)
 
-    return _with_aux((_value(first, has_aux), back), first, has_aux)
+    return _add_aux((_value(first, has_aux), back), first, has_aux)
 
 
 @JVP.provide
@@ -111,7 +111,7 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     values: list[Any] = as_list(inputs)
     along: list[Any] = as_list(v)
     if any(isinstance(value, NDArray) and not isinstance(value, TensorBase) for value in (*values, *along)):
-        return _of_arrays(fn, values, along, has_aux)
+        return _jvp_of_arrays(fn, values, along, has_aux)
     if len(values) != len(along):
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
     for i, (value, direction) in enumerate(zip(values, along)):
@@ -129,10 +129,11 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
         probes = [ops.zeros_like(head) for head in back.heads]
         _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
     value = _value(back, has_aux)
-    return _with_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
+    return _add_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
 
 
-def _of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequence[Any], has_aux: bool) -> tuple[Any, ...]:
+def _jvp_of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequence[Any], has_aux: bool
+                   ) -> tuple[Any, ...]:
     """``jvp`` for a function of NDArrays."""
 
     def function(*tensors: Any) -> Any:
@@ -177,7 +178,7 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
             jacobians.append(parts[0] if len(positions) == 1 else parts)
         single = tree.flatten(_value(back, has_aux), []) is tree.LEAF
         result = jacobians[0] if single else tuple(jacobians)
-        return _with_aux((result,), back, has_aux) if has_aux else result
+        return _add_aux((result,), back, has_aux) if has_aux else result
 
     return jacobian
 

@@ -194,7 +194,8 @@ class Cache:
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
-        """Call variants until a run does not end in a bailout because values or hooks' results differ."""
+        """Call variants until a run is complete. A run ends early if a value that was read, or the form of a hook's
+        result, differs from that of the trace."""
         compiled = kind.current
         while isinstance(compiled, Compiled):
             try:
@@ -233,7 +234,7 @@ class Cache:
             kind.wasted += changed is not None
             if kind.wasted > WASTED:
                 kind.past.clear()
-                reason = f"{changed} changes from call to call, so that it would be traced on each of them"
+                reason = f"{changed} changes from call to call, so that each call would trace the function anew"
                 kind.current = self._as_python(function, reason)
             else:
                 kind.current = self._compiled(function, kind, leaves, args, kwargs)
@@ -242,8 +243,8 @@ class Cache:
     def _new(self, function: Callable, key: Hashable) -> _Kind:
         if len(self.kinds) >= KINDS:
             self._warn(function, f"was compiled for more than {KINDS} kinds of inputs, shapes, dtypes and Python "
-                                 "values; those used least recently are compiled again when they come. Numbers that "
-                                 "change belong into tensors, lengths into a few sizes")
+                                 "values. The least recently used kind is dropped, and compiled again when called. "
+                                 "Pass numbers that change as tensors, and pad lengths to a few sizes")
             del self.kinds[min(self.kinds, key=lambda key: self.kinds[key].used)]
         kind = self.kinds[key] = _Kind()
         return kind
@@ -253,8 +254,8 @@ class Cache:
         """Trace the function."""
         first = kind.variants.first
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
-            return self._as_python(function, f"the numbers that it asks for or shapes follow from, at {first.where} "
-                                        f"first, came in more than {VARIANTS} variants")
+            return self._as_python(function, f"the values that it reads or that decide shapes, first at {first.where}, "
+                                             f"had more than {VARIANTS} combinations")
         arguments = _flatten_arguments(args, kwargs)[2]
         path = Path(kind.variants, known_steps)
         try:

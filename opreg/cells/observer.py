@@ -145,7 +145,7 @@ class Observer(CodeReads):
     def _meet_functions(self) -> None:
         """Note the functions that ran although no code of the user's names them. All objects of the process are
         searched only for code that did not end in view: that of a suspended generator, or of another thread."""
-        self._find_ended()
+        self._find_ended_calls()
         ran = [function for function in self._ran.values() if self._is_from_outside(function.__code__) and not any(
             function is named for named in self._functions.get(id(function.__code__), ()))]
         found = {id(function.__code__) for function in ran}.union(self._functions)
@@ -155,7 +155,7 @@ class Observer(CodeReads):
             if isinstance(function, types.FunctionType):
                 self._read_function(function)
 
-    def _find_ended(self) -> None:
+    def _find_ended_calls(self) -> None:
         """Find the functions of frames that have ended: only then Python shows the function of a frame."""
         for frame in self._ended:
             for value in gc.get_referents(frame):
@@ -175,7 +175,7 @@ class Observer(CodeReads):
             if another is not None:
                 another(frame, event, arg)
             if ended:
-                self._find_ended()
+                self._find_ended_calls()
             if event == "c_call" and STATE.observer is not None and (
                     arg.__name__ in OUTSIDE or known(id(frame.f_code))):
                 self._note_outside_call(frame, arg)

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from .cell import Cell
     from .trace import FunctionTracer
 
-__all__ = ["ParameterContainer"]
+__all__ = ["NameTakenError", "ParameterContainer"]
 
 #: Classes of attributes that ``==`` compares completely.
 _PLAIN = frozenset({bool, int, str, type(None)})
 _NESTED = (list, tuple, dict)
 
 
-class _TakenError(TypeError, KeyError):
+class NameTakenError(TypeError, KeyError):
     """A name is used by an object of another kind; programs catch a TypeError or a KeyError."""
 
 
@@ -137,7 +137,7 @@ class ParameterContainer(BufferContainer):
     def _put_parameter(self, name: str, value: Parameter) -> None:
         attributes = self.__dict__
         if name in self._cells:
-            raise _TakenError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
+            raise NameTakenError(f"{self.path}: {name!r} is a sub cell already, it can not become a Parameter")
         if not value.has_name:
             value.name = name
         before = attributes["_params"].get(name)
@@ -154,7 +154,7 @@ class ParameterContainer(BufferContainer):
             raise AttributeError(f"'{type(value).__name__}' object has no attribute '_auto_prefix': please call "
                                  f"Cell.__init__() firstly, before it becomes {name!r} of {type(self).__name__}")
         if name in attributes["_params"]:
-            raise _TakenError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
+            raise NameTakenError(f"{self.path}: {name!r} is a Parameter already, it can not become a sub cell")
         attributes["_cells"][name] = value
         attributes[name] = value
         value._adopt(self, name)
@@ -199,7 +199,7 @@ class ParameterContainer(BufferContainer):
             own.pop(name, None)
         self._touch()
 
-    def _in_run(self, parameter: Parameter) -> Tensor:
+    def _value_in_run(self, parameter: Parameter) -> Tensor:
         """A Parameter as the running Cell reads it: cast if ``to_float`` asks for it."""
         cast = self.__dict__["_cast"]
         return parameter._cast(cast) if cast is not None and self._running and is_floating(parameter._dt) else parameter
@@ -213,10 +213,10 @@ class ParameterContainer(BufferContainer):
             STATE.trace.reads.attribute(self, name, attribute(self, name))
         if name in own["_params"]:
             value = own["_params"][name]
-            return None if value is None else self._in_run(value)
+            return None if value is None else self._value_in_run(value)
         if name in own["_groups"]:
             members = own["_groups"][name]
-            return (list if isinstance(members, list) else tuple)(map(self._in_run, members)) if own["_running"] \
+            return (list if isinstance(members, list) else tuple)(map(self._value_in_run, members)) if own["_running"] \
                 else members
         if name in own["_buffers"]:
             return own["_buffers"][name]
@@ -314,7 +314,7 @@ class ParameterContainer(BufferContainer):
                 if refuse:
                     raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
                                      "give each parameter a different name, or none")
-                # both in one Cell, so the user gave the names
+                # both parameters are in one Cell, where only the user can have given them one name
                 if first_path.rpartition(".")[0] == path.rpartition(".")[0]:
                     warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
                          f"parameters are named by their paths from now on: give each a different name, or none")

@@ -13,7 +13,7 @@ from .tensor_base import is_number
 #: Positions of the inputs that a function is differentiated in, as a caller gives them: one, several, or none.
 Positions: TypeAlias = int | tuple[int, ...] | None
 
-__all__ = ["Positions", "positions_of", "check_positions"]
+__all__ = ["NoArgumentError", "Positions", "positions_of", "check_positions"]
 
 
 def positions_of(grad_position: object) -> tuple[int, ...]:
@@ -32,7 +32,7 @@ def positions_of(grad_position: object) -> tuple[int, ...]:
     return listed
 
 
-class _NoArgumentError(OpError, IndexError):
+class NoArgumentError(OpError, IndexError):
     """A position has no argument."""
 
 
@@ -43,8 +43,8 @@ def check_positions(function: Callable, positions: Sequence[int], inputs: Sequen
     numbers = []
     for i in positions:
         if i >= len(inputs):
-            raise _NoArgumentError(f"grad of {name_of(function)}: there is no argument {i}, got "
-                                   f"{len(inputs)}")
+            raise NoArgumentError(f"grad of {name_of(function)}: there is no argument {i} for grad_position, which "
+                                  f"counts from 0; it was called with {len(inputs)} argument{'s' * (len(inputs) != 1)}")
         if tree.varies(inputs[i]):
             continue
         if not (leave_out and is_number(inputs[i])):

@@ -38,11 +38,11 @@ def pushforward(back: Pullback, along: Sequence[Any]) -> list[Any] | None:
         return None
     tangents: dict[Any, Any] = dict(zip(back.entries, along))
     with Recording(True if trace is None and STATE.nested else None, None):
-        push(nodes, tangents, _on_tape if trace is None else _in_trace)
+        push(nodes, tangents, _record_pushforward if trace is None else _trace_pushforward)
     return [tangents[entry] if entry in tangents else ops.zeros_like(head) for entry, head in zip(entries, back.heads)]
 
 
-def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
+def _record_pushforward(node: Any, t: list[Any]) -> Sequence[Any]:
     ins, outs = [list(map(as_tensor, arrays)) for arrays in backward_pass.arrays_of(node)]
 
     def through(*probes: Any) -> list[Any]:
@@ -52,7 +52,7 @@ def _on_tape(node: Any, t: list[Any]) -> Sequence[Any]:
     return _derivatives_of_node(node, t, ins, outs, through)
 
 
-def _in_trace(node: Any, t: list[Any]) -> Sequence[Any]:
+def _trace_pushforward(node: Any, t: list[Any]) -> Sequence[Any]:
     trace: Any = STATE.trace
     outs = [trace.wrap((node, i)) for i in range(node.count)]
 

@@ -193,9 +193,9 @@ class Reads:
         """The state that has changed since, as text; None if nothing has."""
         if self.check is not None and (label := self.check()) is not None:
             return label
-        return None if self.epoch == EPOCH[0] else self._of_cells(EPOCH[0])
+        return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
 
-    def _of_cells(self, epoch: int) -> str | None:
+    def _changed_cell(self, epoch: int) -> str | None:
         """The Cell, Parameter or setting that has changed, as text."""
         for name, value in self._settings.items():
             if get_context(name) != value:

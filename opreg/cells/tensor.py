@@ -89,7 +89,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __new__(cls, *positional: Any, init: Initializer | None = None, shape: OpenShape | None = None,
                 **keywords: Any) -> Self:
         value = positional[0] if positional else keywords.get("input_data")
-        if STATE.trace is not None and cls is Tensor and (traced := _in_trace(value)) is not None:  # a copy
+        if STATE.trace is not None and cls is Tensor and (traced := _trace_value(value)) is not None:  # a copy
             dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
             return ops.BlockGrad(traced if dtype is None else traced._cast(as_dtype(dtype)))
         if cls is Tensor and shape is not None and _open(positional[2] if len(positional) > 2 else shape):
@@ -193,7 +193,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return str(self._shown())
 
     def _shown(self) -> np.ndarray:
-        """The elements for repr. In a trace that prints them they are computed again by each run."""
+        """The elements for repr. If a traced function converts them to text, each run computes and compares them."""
         variable = self._variable()
         return self._copied() if variable is None or not variable.has_text else variable.asnumpy()
 
@@ -490,7 +490,7 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
     return host
 
 
-def _in_trace(value: Any) -> Any:
+def _trace_value(value: Any) -> Any:
     """A tensor, or a nesting that contains traced tensors, as a value of the current trace; None if it contains
     none."""
     trace = STATE.trace
@@ -499,7 +499,7 @@ def _in_trace(value: Any) -> Any:
         return trace.read(value) if trace.knows(value) else None
     if not any(map(trace.knows, leaves(value))):
         return None
-    return _stack_nesting(value, _host(_zeros_like_tree(value)).dtype)
+    return _stack_nested(value, _host(_zeros_like_tree(value)).dtype)
 
 
 def _zeros_like_tree(value: Any) -> Any:
@@ -510,10 +510,10 @@ def _zeros_like_tree(value: Any) -> Any:
         if isinstance(value, (TensorBase, NDArray)) else value
 
 
-def _stack_nesting(value: Any, dtype: np.dtype) -> Any:
+def _stack_nested(value: Any, dtype: np.dtype) -> Any:
     """Nested lists of scalars and tensors, stacked to one tensor."""
     if isinstance(value, (list, tuple)):
-        return ops.stack(*[_stack_nesting(part, dtype) for part in value], axis=0, num_args=len(value))
+        return ops.stack(*[_stack_nested(part, dtype) for part in value], axis=0, num_args=len(value))
     return tensor(value if isinstance(value, (TensorBase, NDArray)) else np.asarray(value, dtype))._cast(dtype)
 def _is_large(host: np.ndarray) -> bool:
     """Whether some values exceed int64."""
@@ -579,7 +579,7 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
         result._entry = value._entry
         return result
     ctx = ctx or current_context()
-    if STATE.trace is not None and isinstance(value, (list, tuple)) and (traced := _in_trace(value)) is not None:
+    if STATE.trace is not None and isinstance(value, (list, tuple)) and (traced := _trace_value(value)) is not None:
         return ops.BlockGrad(traced)
     host = _host(value)
     as_dtype(host.dtype)

@@ -191,12 +191,12 @@ class TensorBase(Methods):
         return ops._npi_matmul(self._lift(other), self)
 
     def __floordiv__(self, other: TensorLike) -> Tensor:
-        return self._floored(other, False)
+        return self._floor_quotient(other, False)
 
     def __rfloordiv__(self, other: TensorLike) -> Tensor:
-        return self._floored(other, True)
+        return self._floor_quotient(other, True)
 
-    def _floored(self, operand: TensorLike, reflected: bool) -> Tensor:
+    def _floor_quotient(self, operand: TensorLike, reflected: bool) -> Tensor:
         left, right = self._beside(operand)
         if is_floating(left._dt):
             return ops.floor(self._binary("truediv", operand, reflected))

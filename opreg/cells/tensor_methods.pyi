@@ -7,7 +7,7 @@ import numpy as np
 
 from opreg.core.value import Value
 from opreg.cells.tensor import Tensor
-from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike
 
 Operand = TensorLike
 _int = int
@@ -486,13 +486,13 @@ class Methods(Value):
         """The negative of each element."""
     def nelement(self) -> _int:
         """The number of elements."""
-    def new_empty(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_empty(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape, in this dtype or another."""
-    def new_full(self, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
+    def new_full(self, size: AnyShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
         """A tensor of a shape filled with a value, in this dtype or another."""
-    def new_ones(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_ones(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """Ones of a shape, in this dtype or another."""
-    def new_zeros(self, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+    def new_zeros(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """Zeros of a shape, in this dtype or another."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
@@ -548,7 +548,7 @@ class Methods(Value):
         """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Repeat the tensor a number of times along each axis."""
-    def repeat_interleave(self, repeats: TensorShape, axis: _int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: AnyShape, axis: _int | None = None) -> Tensor:
         """Repeat each slice along an axis, or each element of the flat tensor."""
     def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
@@ -615,7 +615,7 @@ class Methods(Value):
         """``sin(pi x) / (pi x)``, and 1 at zero."""
     def sinh(self) -> Tensor:
         """The hyperbolic sine."""
-    def slice(self, begin: TensorShape, size: TensorShape) -> Tensor:
+    def slice(self, begin: AnyShape, size: AnyShape) -> Tensor:
         """The part from ``begin`` on, of a size."""
     def slice_scatter(self, src: TensorLike, axis: _int = 0, start: _int | None = None, end: _int | None = None,
                       step: _int = 1) -> Tensor:

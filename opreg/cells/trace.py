@@ -334,7 +334,7 @@ class FunctionTracer(Tracer):
             assert numbers is not None
             return Measure.of(node, numbers.of(self, node.inputs, root.effects), numbers.ctx)
 
-        return self._guarded(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
+        return self._guard_value(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
@@ -425,18 +425,19 @@ class FunctionTracer(Tracer):
             self.constant(value)
             return read.of(value)
 
-        answer = self._guarded(read, find, [entry], f"{title} asks for numbers")
+        answer = self._guard_value(read, find, [entry], f"{title} asks for numbers")
         return np.array(answer) if isinstance(answer, np.ndarray) else answer
 
-    def _guarded(self, look: TensorRead | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
-                 node: Node | None = None) -> Answer:
+    def _guard_value(self, look: TensorRead | Measure, find: Callable[[], Answer], entries: Sequence[Entry], what: str,
+                     node: Node | None = None) -> Answer:
         """A value that Python reads, and a guard that compares it in every run."""
         root = self.root
         if self.parent is not None and not self.assigns:  # the guard stands before the body
             outside = [self.outer.get(source) for source, _ in entries]
             if any(value is None for value in outside):
                 self.leave(f"{what} in the body of a loop or a branch, where they differ between iterations")
-            return self.parent._guarded(look, find, [each._entry for each in outside if each is not None], what, node)
+            entries = [each._entry for each in outside if each is not None]
+            return self.parent._guard_value(look, find, entries, what, node)
         assert root.path is not None
         if len(root.path.steps) >= MOST_READS:
             self.leave(f"it reads more than {MOST_READS} values of tensors; ops.while_loop reads none")

@@ -13,7 +13,7 @@ from ..typing import DTypeLike, Number, ShapeLike
 from .dtype import DType
 from .tensor_base import TensorBase
 
-__all__ = ["ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike", "TensorShape"]
+__all__ = ["AnyShape", "ArrayLike", "Axes", "Number", "Sizes", "TensorDType", "TensorLike"]
 
 #: An argument that functions convert to a tensor: a tensor, with values or of a trace, another array or a scalar.
 ArrayLike: TypeAlias = TensorBase | NDArray | np.ndarray | Number
@@ -25,7 +25,7 @@ TensorLike: TypeAlias = ArrayLike | list[Any] | tuple[Any, ...]
 TensorDType: TypeAlias = DTypeLike | DType
 
 #: A shape as a caller gives it: one length, several, or a tensor of them.
-TensorShape: TypeAlias = ShapeLike | TensorBase | np.ndarray
+AnyShape: TypeAlias = ShapeLike | TensorBase | np.ndarray
 
 #: Axes as a caller gives them: one, or its tensor, or several; None means all.
 Axes: TypeAlias = int | Sequence[int] | TensorBase | None

@@ -49,7 +49,7 @@ class _Vmap:
         in_axes = self.in_axes
         if isinstance(in_axes, (tuple, list)) and len(in_axes) != len(args):
             raise ArgumentError(f"{title}: in_axes has {len(in_axes)} members, there are {len(args)} inputs")
-        _spread(in_axes, structure, axes, f"{title}: in_axes")
+        _tree_axes(in_axes, structure, axes, f"{title}: in_axes")
         values = [tensor(leaf) if isinstance(leaf, np.ndarray) else as_tensor(leaf) for leaf in leaves]
         sizes: dict[int, int] = {}
         for i, (value, axis) in enumerate(zip(values, axes)):
@@ -77,7 +77,7 @@ class _Vmap:
 
         results, nested = mapped(function, batched_values, size, title)
         out_axes: list[int | None] = []
-        _spread(self.out_axes, nested, out_axes, f"{title}: out_axes")
+        _tree_axes(self.out_axes, nested, out_axes, f"{title}: out_axes")
         outs = [_place_samples(result, axis, size, f"{title}: output {i}")
                 for i, (result, axis) in enumerate(zip(results, out_axes))]
         if any(not isinstance(leaf, (TensorBase, np.ndarray)) for leaf in leaves):
@@ -97,7 +97,7 @@ def _check(what: str, axes: object) -> None:
         raise TypeError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
 
 
-def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], title: str) -> None:
+def _tree_axes(axes: Any, structure: Structure, tensor_axes: list[int | None], title: str) -> None:
     """The axis of each tensor in a tree."""
     if structure is LEAF:
         if isinstance(axes, (tuple, list, dict)):
@@ -110,7 +110,7 @@ def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], titl
     else:
         kind, keys, parts = *structure[:2], structure.members
         if kind == "mutable":
-            _spread(axes, parts[0], tensor_axes, title)
+            _tree_axes(axes, parts[0], tensor_axes, title)
             return
         if isinstance(axes, dict):
             if kind != "dict" or set(axes) != set(keys):
@@ -120,9 +120,9 @@ def _spread(axes: Any, structure: Structure, tensor_axes: list[int | None], titl
         if len(axes) != len(parts):
             raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
         for part, inner in zip(axes, parts):
-            _spread(part, inner, tensor_axes, title)
+            _tree_axes(part, inner, tensor_axes, title)
         for part in structure[2][len(parts):]:  # attributes
-            _spread(None, part, tensor_axes, title)
+            _tree_axes(None, part, tensor_axes, title)
 
 
 def _axis(axis: int, rank: int, title: str) -> int:

@@ -200,7 +200,7 @@ class HeldElements(list[HeldValue]):
         return len(now) == len(self) and all(map(HeldValue.same, self, now))
 
 
-def _gone(error: Exception) -> str:
+def _missing_place(error: Exception) -> str:
     """The name of a place that no longer exists, from the error of reading it."""
     if isinstance(error, KeyError):
         return f"the name {error.args[0]}"
@@ -222,7 +222,7 @@ class _Text:
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {"absent": ABSENT, "different": different, "identical": operator.is_,
-                                        "gone": _gone}
+                                        "gone": _missing_place}
         self._names: dict[int, str] = {}
         self.lines: list[str] = []
 
@@ -236,7 +236,7 @@ class _Text:
 
     def report(self, condition: str, label: str, indent: str = "") -> None:
         """Add a line that returns a label under a condition."""
-        self.lines.append(f"{indent}if {condition}: return {label!r}")
+        self.lines.append(f"{indent}if {condition}: return {self.name(label)}")
 
     def differs(self, expression: str, held: HeldValue) -> str:
         """The condition that an expression has changed its value."""
@@ -387,7 +387,7 @@ class Place(NamedTuple):
             return ABSENT
 
     def put_back(self) -> None:
-        """Give it the value from before; a context variable that had none keeps its own."""
+        """Restore the value from before the trace. A context variable that had no value keeps the new one."""
         if self.now() is self.before:
             return
         if isinstance(self.owner, contextvars.ContextVar):

@@ -67,7 +67,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     name = _name_of_file(path)
     with adopting():
         _refuse_others(name, os.stat(name).st_mode)  # before opening, which would wait for the writer of a pipe
-        with open(name, "rb", opener=_without_waiting) as file:
+        with open(name, "rb", opener=_lock_without_waiting) as file:
             _refuse_others(name, os.fstat(file.fileno()).st_mode)  # the file may have been replaced meanwhile
             yield file
 
@@ -80,7 +80,7 @@ def _refuse_others(name: str, mode: int) -> None:
             raise FileFormatError(f"{name}: expected a file, found {what}")
 
 
-def _without_waiting(name: str, flags: int) -> int:
+def _lock_without_waiting(name: str, flags: int) -> int:
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .cache import Recent
 from .locks import lock
@@ -12,7 +12,7 @@ from .patches import RENEWALS
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["EDITION", "following", "keep", "renew", "invalidate", "watch"]
+__all__ = ["EDITION", "following", "keep", "renew", "renew_memory", "invalidate", "watch", "watch_memory"]
 
 
 class CacheOwner(Protocol):
@@ -69,6 +69,27 @@ def renew(op: Op | None = None) -> None:
         owners = list(_WATCHERS)
     for owner in owners:
         owner.on_register(op)
+
+
+class _MemoryOwner(Protocol):
+    def on_new_memory(self, array: Any) -> None: ...
+
+
+_OF_MEMORY: weakref.WeakSet[_MemoryOwner] = weakref.WeakSet()
+
+
+def watch_memory(owner: _MemoryOwner) -> None:
+    """Call ``owner.on_new_memory(array)`` whenever an NDArray gets other memory, which plans hold."""
+    with _WATCHING:
+        _OF_MEMORY.add(owner)
+
+
+def renew_memory(array: Any) -> None:
+    """Tell plans that an NDArray has got other memory."""
+    with _WATCHING:
+        owners = list(_OF_MEMORY)
+    for owner in owners:
+        owner.on_new_memory(array)
 
 
 RENEWALS.append(renew)

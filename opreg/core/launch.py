@@ -241,7 +241,7 @@ class Prepared:
                 return [compute], None
             outs = [None] * len(outs)  # already written by the kernel
         check = functools.partial(kernel.check, call.op, shapes=[spec.shape for spec in call.specs])
-        return _copying(compute, outs, states, check)
+        return _copy_steps(compute, outs, states, check)
 
 
 def prepare(call: Call, returning: bool = False) -> Prepared:
@@ -293,8 +293,8 @@ def _out(places: list[Array]) -> Array | tuple[Array, ...]:
     return places[0] if len(places) == 1 else tuple(places)
 
 
-def _copying(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
-             ) -> tuple[list[Step], Step | None]:
+def _copy_steps(compute: Callable[[], Any], outs: Sequence[Array | None], states: Sequence[Array], check: Callable
+                ) -> tuple[list[Step], Step | None]:
     """Steps of a returning kernel, which copy its results into the outputs, and check them in the first run."""
     requested = [(i, out) for i, out in enumerate(outs) if out is not None]
     if not requested and not states:

@@ -91,9 +91,9 @@ def read(root: str | os.PathLike[str] = "/") -> Processor:
     folder = os.fspath(root)  # text, since loading pathlib takes a thirtieth of the time of all operators
     cache_sizes: dict[str, int] = {}
     if sys.platform == "darwin":
-        name, cache_sizes, features = _from_sysctl()
+        name, cache_sizes, features = _read_sysctl()
     else:
-        name, features = _from_cpuinfo(_text(f"{folder}/proc/cpuinfo"))
+        name, features = _read_cpuinfo(_text(f"{folder}/proc/cpuinfo"))
         # A processor with two kinds of cores numbers those of one kind before the others; blocks must fit both.
         for cpu in dict.fromkeys((allowed[0], allowed[-1])):
             for level, size in _caches(f"{folder}/sys/devices/system/cpu/cpu{cpu}/cache", frozenset(allowed)):
@@ -144,7 +144,7 @@ def _credible(level: str, size: int | None) -> bool:
 # ------------------------------------------------------------------------------------------------- Linux
 
 
-def _from_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
+def _read_cpuinfo(text: str) -> tuple[str, tuple[str, ...]]:
     """Name and features of the first processor listed."""
     words: dict[str, str] = {}
     for line in text.splitlines():
@@ -205,7 +205,7 @@ def _quota(root: str) -> int:
 # ------------------------------------------------------------------------------------------------- macOS
 
 
-def _from_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
+def _read_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
     """Name, caches and features; where there are two kinds of cores, the smaller caches count."""
     cache_sizes: dict[str, int] = {}
     for level, key, by in (("l1", "l1dcachesize", ""), ("l2", "l2cachesize", "cpusperl2"),

@@ -160,14 +160,14 @@ class Line:
         """Clear the line; the cursor is at its beginning."""
         if self._length:
             self._write("\r" + " " * self._length + "\r")
-            self._ended()
+            self._note_line_end()
 
     def leave(self, text: str) -> None:
         """Show a text that stays, and continue on the next line."""
         self._write(("\r" if self._moves else "") + text.ljust(self._length) + "\n")
-        self._ended()
+        self._note_line_end()
 
-    def _ended(self) -> None:
+    def _note_line_end(self) -> None:
         """Note that the cursor is at the beginning of a line."""
         self._length = 0
         if Line.shown is self:

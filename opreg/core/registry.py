@@ -220,13 +220,13 @@ def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
 def names(prefix: str = "") -> list[str]:
     """All names, aliases included, sorted."""
     _load()
-    return sorted(name for name in _OPS if name.startswith(prefix))
+    return sorted(name for name in list(_OPS) if name.startswith(prefix))  # another thread may register one
 
 
 def operators() -> Iterator[Op]:
     """Every operator once, in the order of registration."""
     _load()
-    return iter(dict.fromkeys(_OPS.values()))
+    return iter(dict.fromkeys(list(_OPS.values())))
 
 
 class _Operators:

@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager
 
 from ..errors import ArgumentError
 from .chosen import Chosen
+from .environment import stored
 
 __all__ = ["tf32", "with_tf32"]
 
 
 _INHERITED: Chosen[bool] = Chosen()
-# The variable's name, and values that do not allow TF32, as the dict in ``os.environ`` has them. Each eager call on a
-# device asks, and ``os.environ.get`` takes a microsecond if a variable is missing: it raises and catches two errors.
-_NAME = os.environ.encodekey("OPREG_TF32")
+_STORED = stored("OPREG_TF32")
+# Values that do not allow TF32, as ``os.environ`` stores them.
 _REFUSING = {None, *map(os.environ.encodevalue, ("", "0"))}
 
 
@@ -37,7 +37,7 @@ def tf32(choice: bool | None = None) -> bool:
     if choice is None:
         choice = _INHERITED.value
     if choice is None:
-        choice = os.environ.__dict__["_data"].get(_NAME) not in _REFUSING
+        choice = _STORED() not in _REFUSING
     if not isinstance(choice, bool):
         raise ArgumentError(f"tf32={choice!r}: expected True, False or None")
     return choice

@@ -209,12 +209,12 @@ class TypeRule:
         bound: dict[str, np.dtype | None] = {}
         for token, dtype in zip(tokens, dtypes):
             if token not in bound:
-                bound[token] = self._fixed(token, attrs)
+                bound[token] = self._fixed_rule(token, attrs)
             if token != "?":
                 bound[token] = common_dtype((bound[token], dtype))
         for token, default in self._defaults.items():
             if bound.get(token) is None:
-                bound[token] = bound.get(default) or self._fixed(default, attrs)
+                bound[token] = bound.get(default) or self._fixed_rule(default, attrs)
         for token, kind in self._kinds.items():
             (words, holds), dtype = KINDS[kind], bound.get(token)
             if dtype is not None and not holds(dtype):
@@ -223,7 +223,7 @@ class TypeRule:
         return result[:len(ins)], result[len(ins):]
 
     @staticmethod
-    def _fixed(token: str, attrs: Attrs) -> np.dtype | None:
+    def _fixed_rule(token: str, attrs: Attrs) -> np.dtype | None:
         if token[0] == "@":
             value = attrs[token[1:]]
             return None if value is None else as_dtype(value)

@@ -128,14 +128,14 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
         for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]:
             if name in given:
                 value = given.pop(name)
-                words = _expected(value, function.__annotations__.get(name, "")) if is_ours(function) else ""
+                words = _expected_words(value, function.__annotations__.get(name, "")) if is_ours(function) else ""
                 if words and not (value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
         if not given:
             return
 
 
-def _expected(value: object, annotation: object) -> str:
+def _expected_words(value: object, annotation: object) -> str:
     """The values that an annotation allows, in words; empty if this is one, or a type is not checked."""
     checks = [_CHECKS.get(kind) for kind in kinds_of(annotation)]
     known = [check for check in checks if check is not None]

@@ -40,7 +40,7 @@ LATEST = [0]
 # Takes the next number and stores it in LATEST in one step, so that no thread can store a smaller one afterwards.
 _advance = map(LATEST.__setitem__, itertools.repeat(0), _COUNT).__next__
 
-#: Whether writes are recorded at all: not empty from the first call of ``now`` on. Before that call
+#: Whether writes are recorded at all: not empty from the first call of ``write_count`` on. Before that call
 #: no number of a write is in use.
 WATCHED: list[bool] = []
 
@@ -239,8 +239,8 @@ def wrote_all(arrays: Iterable[Array]) -> None:
 
 
 def wrote_held(holders: Iterable[Any]) -> None:
-    """Record that arrays were written, except those for which ``held`` is false; the caller also holds the raw
-    arrays."""
+    """Record that arrays were written, except those for which ``must_record_write`` is false; the caller also
+    holds the raw arrays."""
     if WATCHED and (arrays := [holder._data for holder in holders if must_record_write(holder, 1)]):
         wrote_all(arrays)
 
@@ -335,8 +335,8 @@ _GROUP = 4
 
 
 def _together(arrays: Sequence[Array]) -> _Together:
-    """The places of arrays. Arrays of a device, such as the weights and states of an optimizer, are located once while
-    they live: reading their addresses takes longer than an update."""
+    """The memories and ranges of arrays. Arrays of a device, such as weights and states of an optimizer, are located
+    once while they live: reading their addresses takes longer than an update."""
     if len(arrays) < _GROUP or isinstance(arrays[0], ndarray) or not all(map(_is_memory, arrays[:1])):
         return _Together(arrays)
     key = id(arrays[0]), len(arrays)

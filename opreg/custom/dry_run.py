@@ -53,7 +53,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec], traced: bool 
                 results = compute(_numberless(specs, cpu()), cpu())
             else:
                 what = "on zeros"
-                results = _on_numbers(compute, specs, cpu())
+                results = _run_on_numbers(compute, specs, cpu())
         except Exception as error:
             note(error, f"in the dry run {what} that finds the shapes of operator {op_type!r}; declare them with "
                         f"@{op_type}.infer to do without")
@@ -61,7 +61,7 @@ def dry_run(op_type: str, compute: Compute, specs: Sequence[Spec], traced: bool 
     return list(map(spec_of, results))
 
 
-def _on_numbers(compute: Compute, specs: Sequence[Spec], ctx: Context) -> list[Any]:
+def _run_on_numbers(compute: Compute, specs: Sequence[Spec], ctx: Context) -> list[Any]:
     try:
         return compute([wrap(np.zeros(*spec), ctx) for spec in specs], ctx)  # type: ignore[arg-type]  # they are known
     except Exception as error:

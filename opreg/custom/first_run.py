@@ -16,7 +16,7 @@ from ..errors import OpError, Where, is_ours, note, warn
 
 if TYPE_CHECKING:
     from ..typing import Array
-    from .operator import CustomOp
+    from .custom_op import CustomOp
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -95,7 +95,8 @@ def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
 
 
 def _alike(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    """Dtypes without declared ones and without shapes for a dry run: all the same, unless they are known to differ."""
+    """Infer dtypes if none are declared and shapes for a dry run are missing: all dtypes are equal, unless known ones
+    differ."""
     return SAME_TYPE(ins, outs, use) if len({*ins} - {None}) < 2 else (ins, outs)
 
 
@@ -127,7 +128,7 @@ class FunctionUse(Use):
         results = as_list(returned)
         names = op.signature.outputs(self)
         if len(results) != len(names):
-            raise self._miscounted(returned, names)
+            raise self._count_error(returned, names)
         for i, (name, result) in enumerate(zip(names, results)):
             if result is None:
                 raise ArgumentError(f"operator {op.op_type!r} returned None for {name!r}, expected an array")
@@ -135,7 +136,7 @@ class FunctionUse(Use):
                 raise ArgumentError(f"operator {op.op_type!r} returned {type(result).__name__} for {name!r}, expected "
                                     "an array or a number")
             if declared is not None:
-                results[i] = self._as_declared(name, result, declared[i])
+                results[i] = self._check_declared_dtype(name, result, declared[i])
             if hasattr(result, "_data"):  # an NDArray
                 continue
             try:
@@ -145,7 +146,7 @@ class FunctionUse(Use):
                 raise
         return results
 
-    def _miscounted(self, returned: Any, names: Sequence[str]) -> ArgumentError:
+    def _count_error(self, returned: Any, names: Sequence[str]) -> ArgumentError:
         several = isinstance(returned, (list, tuple))
         expected = f"{len(names)} ({', '.join(names)})"
         if not several:
@@ -181,7 +182,7 @@ class FunctionUse(Use):
             self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
         return self.memo[key]
 
-    def _as_declared(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
+    def _check_declared_dtype(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
         """The result, after a check of its declared dtype. A Python scalar is converted to it."""
         if dtype is None:
             return result

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ..ndarray.context import Context
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
-    from .operator import CustomOp
-    from .prop import PropUse
+    from .custom_op import CustomOp
+    from .prop_use import PropUse
 
 __all__ = ["forward_steps", "run_forward", "backward_steps", "run_backward", "read_by"]
 

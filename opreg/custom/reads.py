@@ -147,7 +147,7 @@ class _Places:
             self.comparisons.variable(cell, value, f"the variable {name}")
             self.value(value, f"the variable {name}", names)
         for name, level in {imported for part in parts(function.__code__) for imported in loads(part).imports}:
-            self._imported(name, level, names)
+            self._read_import(name, level, names)
         for name in _globals(function.__code__):
             value = function.__globals__.get(name, ABSENT)
             self.comparisons.entry(function.__globals__, name, value, f"the global {name}")
@@ -248,7 +248,7 @@ class _Places:
                         getattr(member, "__func__", member),):
                     self.value(part, label, frozenset())
 
-    def _imported(self, name: str, level: int, names: frozenset[str]) -> None:
+    def _read_import(self, name: str, level: int, names: frozenset[str]) -> None:
         """Record the reads of a module that a function imports, by code that loads attributes of these names."""
         for path in (name.partition(".")[0], name):
             module = sys.modules.get(path)

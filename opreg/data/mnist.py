@@ -85,9 +85,11 @@ def _bits(seed: int) -> Iterator[int]:
 
 
 def _shuffled(count: int, seed: int) -> list[int]:
-    """The numbers up to ``count`` in MXNet's order for a seed: each changes places with one up to its own place.
+    """The numbers below ``count`` in MXNet's order for a seed. From the second on, each number is swapped with the one
+    at a random position up to its own.
 
-    A place is the quotient of 32 random bits; bits beyond the last whole part of the range are drawn again.
+    The position is a random number of 32 bits divided by the size of equal parts of its range. A number behind the last
+    equal part is drawn again.
     """
     bits, order = _bits(seed), list(range(count))
     for last in range(1, count):

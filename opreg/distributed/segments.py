@@ -52,7 +52,7 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
     Parameters
     ----------
     since : int
-        Result of ``now`` before the start of the job.
+        Result of ``current_time`` before the start of the job.
     seconds : float
         Time during which to check repeatedly, while other processes are ending. Only the pauses between checks count,
         so a busy machine does not check less often.

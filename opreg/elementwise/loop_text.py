@@ -499,7 +499,8 @@ def _slices(loop: Loop, dtype: np.dtype) -> list[slice]:
     rows = loop.rows
     count = sum(rows.registers[a] is RowLayout.ELEMENT for _, args in rows.expression.code for a in args[:1]
                 if isinstance(a, int))
-    if count < _SHARED or 0 in loop.axes:
+    # A comparison with the places of elements is stored, and read at once: in the cache, if it is a part.
+    if (count < _SHARED and not loop.numbers_places) or 0 in loop.axes:
         return [slice(None)]
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 

@@ -13,6 +13,7 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
+from ..core.invalidation import renew_memory
 from ..core.mode import MODE
 from ..core.settings import Checked
 from ..errors import did_you_mean, warn
@@ -263,20 +264,20 @@ class Parameter(Checked):
         [0, 2]
         """
         self._refuse_dense("row_sparse_data")
-        rows: NDArray = self._check_and_get(self._data, row_id.context)._with_rows(row_id)
+        rows: NDArray = self._check_and_get(self._data, row_id.context)._take_rows(row_id)
         return rows
 
     def list_row_sparse_data(self, row_id: NDArray) -> list[NDArray]:
         """The same rows of its arrays on all contexts."""
         self._refuse_dense("list_row_sparse_data")
-        return [each._with_rows(row_id) for each in self._check_and_get(self._data, list)]
+        return [each._take_rows(row_id) for each in self._check_and_get(self._data, list)]
 
     def _refuse_dense(self, method: str) -> None:
         if self._stype != "row_sparse":
             raise BlockError(f"Parameter '{self.name}': {method} is for stype='row_sparse', this one is "
                              f"{self._stype!r}. Use data()")
 
-    def _ungraded(self) -> None:
+    def _gradient_error(self) -> None:
         if self._data is not None and self._grad is None:
             raise BlockError(f"Cannot get gradient array for Parameter '{self.name}' because grad_req='null'")
 
@@ -288,12 +289,12 @@ class Parameter(Checked):
         BlockError
             When it was not initialized, is not on this context, or has no gradient.
         """
-        self._ungraded()
+        self._gradient_error()
         return self._check_and_get(self._grad, ctx)
 
     def list_grad(self) -> list[NDArray]:
         """Its gradients on all contexts."""
-        self._ungraded()
+        self._gradient_error()
         return self._check_and_get(self._grad, list)
 
     def list_ctx(self) -> list[Context]:
@@ -480,6 +481,7 @@ def _overwrite(target: NDArray, data: Any) -> None:
     entry, target._entry = target._entry, None
     if MODE.current().paused:  # what was recorded before reads the old values
         target._data = target._ctx.run(target._data.copy)
+        renew_memory(target)
     try:
         target[:] = data
     finally:

@@ -405,11 +405,11 @@ class HybridBlock(Block):
                              f"type of the args: {kinds}. mx.nd.array(x) makes an NDArray")
         ctx = contexts[0]
         if current_context() is ctx:
-            return self._computed(ctx, contexts, x, *args)
+            return self._compute(ctx, contexts, x, *args)
         with ctx:
-            return self._computed(ctx, contexts, x, *args)
+            return self._compute(ctx, contexts, x, *args)
 
-    def _computed(self, ctx: Context, contexts: Sequence[Context], x: Any, *args: Any) -> Any:
+    def _compute(self, ctx: Context, contexts: Sequence[Context], x: Any, *args: Any) -> Any:
         """The outputs for arrays in these contexts, the first of which is the current one."""
         if self._active and STATE.trace is None:  # a compiled function takes the operators into its own graph
             if contexts.count(ctx) != len(contexts):

@@ -51,7 +51,7 @@ class Loss(HybridBlock):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
-    def _of_samples(self, F: Any, loss: Any, sample_weight: Any, weight: float | None = None) -> Any:
+    def _mean_of_samples(self, F: Any, loss: Any, sample_weight: Any, weight: float | None = None) -> Any:
         """The weighted loss, averaged over each sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
@@ -73,7 +73,7 @@ class L2Loss(Loss):
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
         label = _reshape_like(F, label, pred)
-        return self._of_samples(F, F.square(label - pred), sample_weight, (self._weight or 0) / 2)
+        return self._mean_of_samples(F, F.square(label - pred), sample_weight, (self._weight or 0) / 2)
 
 
 class L1Loss(Loss):
@@ -91,7 +91,7 @@ class L1Loss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
-        return self._of_samples(F, F.abs(_reshape_like(F, label, pred) - pred), sample_weight)
+        return self._mean_of_samples(F, F.abs(_reshape_like(F, label, pred) - pred), sample_weight)
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
@@ -127,7 +127,7 @@ class SigmoidBinaryCrossEntropyLoss(Loss):
                 loss = F.relu(pred) - pred * label + softplus
             else:
                 loss = pred - pred * label + (1 + F.broadcast_mul(pos_weight - 1, label)) * (softplus + F.relu(-pred))
-        return self._of_samples(F, loss, sample_weight)
+        return self._mean_of_samples(F, loss, sample_weight)
 
 
 SigmoidBCELoss = SigmoidBinaryCrossEntropyLoss
@@ -167,7 +167,7 @@ class SoftmaxCrossEntropyLoss(Loss):
             loss = -F.pick(pred, label, axis=self._axis, keepdims=True)
         else:
             loss = -F.sum(pred * _reshape_like(F, label, pred), axis=self._axis, keepdims=True)
-        return self._of_samples(F, loss, sample_weight)
+        return self._mean_of_samples(F, loss, sample_weight)
 
 
 SoftmaxCELoss = SoftmaxCrossEntropyLoss
@@ -266,7 +266,7 @@ class HuberLoss(Loss):
         """See ``HybridBlock``."""
         size = F.abs(_reshape_like(F, label, pred) - pred)
         loss = F.where(size > self._rho, size - 0.5 * self._rho, 0.5 / self._rho * F.square(size))
-        return self._of_samples(F, loss, sample_weight)
+        return self._mean_of_samples(F, loss, sample_weight)
 
 
 class HingeLoss(Loss):
@@ -285,7 +285,7 @@ class HingeLoss(Loss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
-        return self._of_samples(F, self._short(F, pred, label), sample_weight)
+        return self._mean_of_samples(F, self._short(F, pred, label), sample_weight)
 
     def _short(self, F: Any, pred: Any, label: Any) -> Any:
         return F.relu(self._margin - pred * _reshape_like(F, label, pred))
@@ -303,7 +303,7 @@ class SquaredHingeLoss(HingeLoss):
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """See ``HybridBlock``."""
-        return self._of_samples(F, F.square(self._short(F, pred, label)), sample_weight)
+        return self._mean_of_samples(F, F.square(self._short(F, pred, label)), sample_weight)
 
 
 class LogisticLoss(Loss):
@@ -335,7 +335,7 @@ class LogisticLoss(Loss):
         if self._label_format == "signed":
             label = (label + 1.0) / 2.0
         loss = F.relu(pred) - pred * label + F.Activation(-F.abs(pred), act_type="softrelu")
-        return self._of_samples(F, loss, sample_weight)
+        return self._mean_of_samples(F, loss, sample_weight)
 
 
 class TripletLoss(Loss):

@@ -88,7 +88,7 @@ class BlockPlans:
         kind = placed.kinds[key]
         if kind is None or (kind[2] is not None and kind[2]() is not None):
             with self._lock:
-                graph = self._sized(data, weights)
+                graph = self._infer_lengths(data, weights)
                 compiled = self._compiled(graph, data, placed, training)
                 kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
             placed.kinds.keep(key, kind)
@@ -106,7 +106,7 @@ class BlockPlans:
         remaining_weights = iter(weights)
         return [next(remaining_weights) if isinstance(source, Parameter) else data[source] for source in self.inputs]
 
-    def _sized(self, data: Sequence[NDArray], weights: Sequence[NDArray]) -> Graph:
+    def _infer_lengths(self, data: Sequence[NDArray], weights: Sequence[NDArray]) -> Graph:
         """The graph, with unknown lengths of operators such as zeros inferred from inputs."""
         graph = resolve(self.symbol._graph())
         if MODE.np_shape or not any(map(_is_open, graph.nodes)):
@@ -130,7 +130,7 @@ class BlockPlans:
         """The outputs, with operators run one by one: ``callback(name, operator, array)`` is called with each output,
         and with inputs if ``everything``."""
         weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]
-        symbol = Symbol(self._sized(data, weights).heads)
+        symbol = Symbol(self._infer_lengths(data, weights).heads)
         inside = symbol.get_internals()
         outs = CachedOp(inside)(*self._given(data, weights))
         values = dict(zip(inside._entries, outs if isinstance(outs, list) else [outs]))

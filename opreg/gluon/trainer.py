@@ -256,13 +256,13 @@ class Trainer(Checked):
             raise BlockError(f"{method} when parameters are updated on kvstore is not supported. Try setting "
                              "`update_on_kvstore` to False when creating trainer.")
 
-    def _trained(self) -> list[tuple[int, Parameter]]:
+    def _trained_parameters(self) -> list[tuple[int, Parameter]]:
         return [(i, parameter) for i, parameter in enumerate(self._params) if parameter.grad_req != "null"]
 
     def _allreduce_grads(self) -> None:
         if self._kvstore is None:
             return
-        for i, parameter in self._trained():
+        for i, parameter in self._trained_parameters():
             gradients = parameter.list_grad()
             self._kvstore.pushpull(i, gradients, out=parameter.list_data() if self._update_on_kvstore else gradients,
                                    priority=-i)
@@ -271,7 +271,7 @@ class Trainer(Checked):
         scaler = getattr(self, "_amp_loss_scaler", None)
         if scaler is not None and scaler.has_overflow(self._params):
             return
-        trained = self._trained()
+        trained = self._trained_parameters()
         columns = [parameter._data or parameter.list_data() for _, parameter in trained]
         fresh = [[arrays[k]._fresh_grad for arrays in columns] for k in range(len(self._contexts))]
         if not ignore_stale_grad and not all(map(all, fresh)):

@@ -34,7 +34,7 @@ def _unary(name: str, op: Op, of_numbers: Callable[..., Any], keeps: bool) -> No
         if is_number(x):
             return of_numbers(x)
         value = as_value(x)
-        if isinstance(value, Symbol):  # whose dtype is unknown
+        if isinstance(value, Symbol):  # the dtype of a symbol is unknown
             return of_symbols(value)
         return store(op(value if keeps else as_floating(value)), out)
 

@@ -8,7 +8,6 @@ from typing import Any
 from opreg.core.registry import get, ops
 from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError
-from opreg.ndarray.ndarray import NDArray
 from opreg.typing import DTypeLike
 
 from .functions import (
@@ -28,10 +27,8 @@ __all__: list[str] = []
 def _totals(name: str, operator: str, keeps: bool) -> None:
     def function(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None, keepdims: bool = False) -> Any:
         value = as_value(a) if keeps else as_floating(as_value(a))
-        result = get(operator)(value, axis=axis_attr(axis), keepdims=bool(keepdims))
-        if dtype is None and keeps and isinstance(value, NDArray) and value._data.dtype.kind in "iu":
-            dtype = value._data.dtype
-        return store(result if dtype is None else result.astype(dtype), out)
+        stated = {} if dtype is None else {"dtype": as_dtype(dtype)}
+        return store(get(operator)(value, axis=axis_attr(axis), keepdims=bool(keepdims), **stated), out)
 
     register_as(name, f"The {name} along axes{'; integers keep their dtype' if keeps else ''}.", function)
 

@@ -23,7 +23,7 @@ from opreg.core.spec import as_dtype, is_floating
 from opreg.core.value import COMPARISONS, FORMS, LOGIC, Value
 from opreg.core.versions import view_at
 from opreg.errors import ArgumentError, SubscriptError
-from opreg.ndarray.arithmetic import attach, leave_trace
+from opreg.ndarray.arithmetic import attach, in_place, leave_trace
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, numbers_of
 from opreg.ndarray.nesting import hosted
@@ -203,6 +203,9 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     __slots__ = ()
     _rank = 0.5
     _alike = True
+
+    __iand__, __ior__, __ixor__ = in_place("and_"), in_place("or_"), in_place("xor")
+    __ifloordiv__ = in_place("floordiv")
 
     @property
     def dtype(self) -> np.dtype:  # type: ignore[override]  # NumPy's

@@ -239,7 +239,8 @@ def _let_python_run(extensions: Any, proto: Any, nodes: Mapping[tuple[int, int],
 
 
 def _python_operator(extensions: Any, node: Any, kinds: _Kinds, errors: list[BaseException]) -> list[Any]:
-    """Make a Python operator of a node; the nodes that call it, with casts where a dtype is carried by another."""
+    """Register a Python operator for a node. Return the nodes that replace the node: a call of the operator, and casts
+    for dtypes that are passed to Python as another dtype."""
     make = onnx("helper").make_node
     name = f"{node.op_type}_{next(_NUMBERS)}"
     inputs = [dtype for dtype in kinds.inputs if dtype is not None]

@@ -197,8 +197,8 @@ class _Part:
                                if thing in groups})
 
     def _turns(self, inner: Sequence[Wire], cycle: Mapping[_Thing, int]) -> dict[int, int]:
-        """For each node its turn: a path to the node crosses from one entry of a cycle to another at most so many
-        times.
+        """The turn of each node: the largest number of times that a path to the node crosses from one entry of a cycle
+        to another.
 
         A node that its own group alone reads, such as a weight, is counted with its reader.
         """

@@ -143,7 +143,7 @@ class Timeline:
 
 
 def _beginning(name: str, letters: int) -> str:
-    """The start of a name, as far as there is room; its position shows which half of a step it belongs to."""
+    """The first ``letters`` letters of a name, without the suffix of backward operators, which its position shows."""
     name = name.removesuffix("_backward")
     return name if len(name) <= letters else name[:letters - 1] + "…"
 

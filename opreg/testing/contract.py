@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..core.spec import is_floating, is_numpy_float
-from ..custom.prop import PropUse
+from ..custom.prop_use import PropUse
 from ..errors import NotDifferentiableError
 from .comparison import disagreement
 from .uses import Heads, Result, Subject, Use, heads

@@ -19,7 +19,7 @@ from ..core.mode import Recording
 from ..core.registry import find
 from ..core.spec import is_floating, is_known, show
 from ..custom.first_run import is_default
-from ..custom.prop import PropUse
+from ..custom.prop_use import PropUse
 from ..errors import OpError, ShapeError
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs

@@ -20,7 +20,7 @@ from ..core.bytecode_names import loads
 from ..core.mode import Recording
 from ..core.spec import is_known, is_numpy_float, show
 from ..custom.function import FunctionUse as CustomUse
-from ..custom.prop import PropUse
+from ..custom.prop_use import PropUse
 from ..errors import OpError, is_ours
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, name_of_body, scaled_inputs

@@ -93,7 +93,7 @@ class AsyncKVStore(DistKVStore):
 
     def _place(self, names: Sequence[Key]) -> None:
         """Distribute keys and their states over the ranks."""
-        states = {name: self._begun(name, self._updater) for name in names}
+        states = {name: self._initial_state(name, self._updater) for name in names}
         sizes = {name: 2 * _LINE + sum(map(_lines, [self._kept[name], *arrays_in(states[name])])) for name in names}
         before, where = list(self._loads), {}
         for name in sorted(names, key=lambda name: -sizes[name]):
@@ -126,7 +126,7 @@ class AsyncKVStore(DistKVStore):
 
         return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
 
-    def _begun(self, name: Key, updater: object) -> _State:
+    def _initial_state(self, name: Key, updater: object) -> _State:
         """The initial state of a weight in an optimizer."""
         if not isinstance(updater, Updater):
             return None
@@ -141,7 +141,7 @@ class AsyncKVStore(DistKVStore):
     def _set_updater(self, updater: Callable[[Any, Any, Any], object]) -> None:
         """Start again from the current weights, with the states of another optimizer; all ranks call this."""
         for name in self._entries:
-            self._begun(name, updater)  # refused before anything has changed
+            self._initial_state(name, updater)  # refused before anything has changed
         self.barrier()  # no rank pushes after this
         for name, entry in self._entries.items():
             entry.fetch()
@@ -245,7 +245,7 @@ class AsyncKVStore(DistKVStore):
         updater.set_states(content)
         names = list(self._entries)
         weights = [self._entries[name].weight for name in names]
-        read = updater._with_states(names, weights, weights)  # checked before anything is changed
+        read = updater._updates_with_states(names, weights, weights)  # checked before anything is changed
         counts = updater.optimizer._index_update_count
         for name, *_, state in read:
             entry = self._entries[name]

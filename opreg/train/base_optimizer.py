@@ -84,7 +84,7 @@ _MOVES = ("update", "update_all", "_move", "update_multi_precision")
 _methods = operator.attrgetter(*_MOVES)
 
 
-def _by_operators(kind: Any) -> bool:
+def _updates_by_operators(kind: Any) -> bool:
     """Whether all updates of a class are operators, and nothing else."""
     return _are_operators(kind, _methods(kind))
 
@@ -328,7 +328,7 @@ class Optimizer(Checked):
             return "multi_precision: float16 weights move in float32 copies"
         if not vars(self).keys().isdisjoint(_MOVES):
             return f"this {type(self).__name__} was given a method of its own"
-        return None if _by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
+        return None if _updates_by_operators(type(self)) else f"{type(self).__name__} moves each weight by itself"
 
     def _has_own_rates(self) -> bool:
         """Whether its class or a program overrides the methods that count updates or compute rates."""
@@ -336,7 +336,7 @@ class Optimizer(Checked):
 
     def undivided(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
-        if vars(type(self)).get("elementwise") or _by_operators(type(self)):
+        if vars(type(self)).get("elementwise") or _updates_by_operators(type(self)):
             return None
         return f"{type(self).__name__} may read a weight as a whole; if it does not, declare elementwise = True"
 
@@ -466,20 +466,20 @@ class Optimizer(Checked):
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
         """Set factors of the rate by name or index; for others the symbol's factors apply, else one."""
-        self.lr_mult = {**self._from_symbol("__lr_mult__"), **self._checked("lr_mult", args_lr_mult)}
+        self.lr_mult = {**self._factors_of_symbol("__lr_mult__"), **self._checked("lr_mult", args_lr_mult)}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
         """Set factors of the decay by name or index; for others the symbol's factors apply, else one for names that end
         in ``_weight`` or ``_gamma``, and zero for other names."""
         plain: dict[Index, float] = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
-        self.wd_mult = {**plain, **self._from_symbol("__wd_mult__"), **self._checked("wd_mult", args_wd_mult)}
+        self.wd_mult = {**plain, **self._factors_of_symbol("__wd_mult__"), **self._checked("wd_mult", args_wd_mult)}
 
     def _checked(self, what: str, factors: Mapping[Index, float]) -> Mapping[Index, float]:
         for index, factor in factors.items():
             number(f"{type(self).__name__}: {what} of {index!r}", factor)
         return factors
 
-    def _from_symbol(self, key: str) -> dict[Index, float]:
+    def _factors_of_symbol(self, key: str) -> dict[Index, float]:
         if not self.sym_info:
             return {}
         attrs, names = self.sym_info

@@ -73,7 +73,8 @@ class DistKVStore(KVStore):
     def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
         local = super()._merged(what, key, value)
         if self._threshold is not None:
-            return {name: NDArray(self._exchanged(name, array), array.context) for name, array in local.items()}
+            return {name: NDArray(self._exchange_compressed(name, array), array.context)
+                    for name, array in local.items()}
         requests = {name: self._group.iallreduce(array._data, out=self._memory(name, array))
                     for name, array in local.items()}
         return {name: NDArray(request.wait(), local[name].context) for name, request in requests.items()}
@@ -85,10 +86,10 @@ class DistKVStore(KVStore):
             memory = self._sums[key] = array.copy()._data
         return memory
 
-    def _exchanged(self, key: Key, array: NDArray) -> Array:
+    def _exchange_compressed(self, key: Key, array: NDArray) -> Array:
         """The sum over all ranks of gradients compressed to two bits for each element, in the order of ranks."""
         assert self._threshold is not None
-        xp, sent = array.context.xp, self._compressed(key, -1, array)._data.reshape(-1)
+        xp, sent = array.context.xp, self._compress(key, -1, array)._data.reshape(-1)
         codes = xp.zeros((-(-sent.size // 4), 4), "uint8")
         codes.reshape(-1)[:sent.size] = (sent > 0) + 2 * (sent < 0)
         shifts = xp.arange(0, 8, 2, dtype="uint8")

@@ -98,7 +98,7 @@ class DataParallelExecutorGroup(GroupSteps):
         self.shared_data_arrays: list[dict[str, NDArray]] = \
             [{} for _ in self.contexts] if shared_group is None else shared_group.shared_data_arrays
         #: The samples of each context; None for all of them.
-        self.shares = self._divided(self._inputs())
+        self.shares = self._divide_batch(self._inputs())
         self.execs: list[Executor] = []
         for number, groups in enumerate(parts.places(group2ctxs, len(self.contexts))):
             self.execs.append(self._bind(number, groups, shared_group))
@@ -143,7 +143,7 @@ class DataParallelExecutorGroup(GroupSteps):
         arguments = set(self.arg_names)
         return [desc for desc in self.data_shapes + self.label_shapes if desc.name in arguments]
 
-    def _divided(self, inputs: list[DataDesc]) -> list[slice | None]:
+    def _divide_batch(self, inputs: list[DataDesc]) -> list[slice | None]:
         count = len(self.contexts)
         if count == 1:
             return [None]
@@ -191,7 +191,7 @@ class DataParallelExecutorGroup(GroupSteps):
         if key not in self._shaped:
             try:
                 inputs = self._inputs()
-                shares = self._divided(inputs)
+                shares = self._divide_batch(inputs)
                 executors = [executor.reshape(partial_shaping=True, allow_up_sizing=True,
                                               **{desc.name: parts.own_shape(desc, share) for desc in inputs})
                              for executor, share in zip(self.execs, shares)]

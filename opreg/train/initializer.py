@@ -243,7 +243,7 @@ def _numbers(value: object) -> Any:
     raise TypeError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
 
 
-def _from_zero(name: str, value: float) -> float:
+def _fill_from_zero(name: str, value: float) -> float:
     if not value >= 0:
         raise AttrError(f"{name}={value}: expected a number from 0")
     return value
@@ -313,7 +313,7 @@ class Normal(Initializer):
 
     def __init__(self, sigma: float = 0.01):
         super().__init__(sigma=sigma)
-        self.sigma = _from_zero("sigma", sigma)
+        self.sigma = _fill_from_zero("sigma", sigma)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         random.normal(0, self.sigma, ctx=arr.context, dtype=arr.dtype, out=arr)
@@ -370,7 +370,7 @@ class Xavier(Initializer):
             if word not in valid:
                 raise AttrError(f"there is no {what} {word!r}. {did_you_mean(word, valid)}")
         self.rnd_type, self.factor_type = rnd_type, factor_type
-        self.magnitude = float(_from_zero("magnitude", magnitude))
+        self.magnitude = float(_fill_from_zero("magnitude", magnitude))
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim < 2:

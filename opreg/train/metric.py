@@ -281,7 +281,7 @@ class PCC(EvalMetric):
         super().__init__(name, output_names, label_names)
 
     @staticmethod
-    def _grown(confusion: numpy.ndarray, count: int) -> numpy.ndarray:
+    def _grow_confusion(confusion: numpy.ndarray, count: int) -> numpy.ndarray:
         missing = max(count - len(confusion), 0)
         return numpy.pad(confusion, ((0, missing), (0, missing)))
 
@@ -300,8 +300,8 @@ class PCC(EvalMetric):
             classes = classes.ravel()
             check_label_shapes(classes, predicted)
             count = int(max(classes.max(initial=0), predicted.max(initial=0))) + 1
-            self._confusion = self._grown(self._confusion, count)
-            self._global_confusion = self._grown(self._global_confusion, count)
+            self._confusion = self._grow_confusion(self._confusion, count)
+            self._global_confusion = self._grow_confusion(self._global_confusion, count)
             numpy.add.at(self._confusion, (predicted, classes), 1)
             numpy.add.at(self._global_confusion, (predicted, classes), 1)
         self.num_inst = self.global_num_inst = 1

@@ -83,7 +83,7 @@ class Named(dict[str, type]):
             cls = self.find(spec)
             self._fits(cls, args, kwargs)
             return cls(*args, **kwargs)
-        name, keywords = self._written(spec)
+        name, keywords = self._parse_description(spec)
         if args or kwargs:
             raise AttrError(f"{self.kind} {name!r} is saved text with its keywords, so it takes no further ones")
         cls = self.find(name)
@@ -106,7 +106,7 @@ class Named(dict[str, type]):
                     note(error, f"{self.kind} {cls.__name__.lower()!r}: {did_you_mean(name, valid, limit=99)}")
             raise
 
-    def _written(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def _parse_description(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Name and keywords of a description as text."""
         spec_json = json_of(spec, f"{self.kind} {_short(spec)}") if isinstance(spec, str) else spec
         name = keywords = None

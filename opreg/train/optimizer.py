@@ -194,7 +194,7 @@ class _Moments(_OfTwoStates):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
-    def _corrected(self, count: int) -> float:
+    def _bias_correction(self, count: int) -> float:
         """The factor of the rate that corrects averages with initial zeros."""
         return math.sqrt(1.0 - self.beta2**count) / (1.0 - self.beta1**count)
 
@@ -220,7 +220,7 @@ class Adam(_Moments):
 
     def _attributes(self, count: int, lr: float, wd: float) -> dict[str, float]:
         return {"lazy_update": self.lazy_update, **self._betas,
-                **super()._attributes(count, lr * self._corrected(count), wd)}
+                **super()._attributes(count, lr * self._bias_correction(count), wd)}
 
 
 @register
@@ -246,7 +246,7 @@ class AdamW(_Moments):
         count, attrs = self._step(index)
         lr, wd = attrs["lr"], attrs["wd"]
         scale = array([attrs.pop("rescale_grad")], weight.context, weight.dtype)
-        attrs.update(lr=lr * (self._corrected(count) if self.correct_bias else 1.0), wd=lr * wd, eta=1.0)
+        attrs.update(lr=lr * (self._bias_correction(count) if self.correct_bias else 1.0), wd=lr * wd, eta=1.0)
         apply("_adamw_update", weight, grad, *state, scale, **self._betas, **attrs)
 
 

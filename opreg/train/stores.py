@@ -173,14 +173,14 @@ class KVStore(KVStoreBase):
                 if array.shape != stored.shape:
                     raise ShapeError(f"kvstore: {what}: {name!r} has the shape {stored.shape}, got {array.shape}")
             if self._threshold is not None and len(arrays) > 1 and "device" in self.type:
-                arrays = [self._compressed(name, i, array) for i, array in enumerate(arrays)]
+                arrays = [self._compress(name, i, array) for i, array in enumerate(arrays)]
             total = arrays[0].as_in_context(stored.context)
             for array in arrays[1:]:
                 total = total + array.as_in_context(stored.context)
             merged[name] = total
         return merged
 
-    def _compressed(self, key: Key, place: int, array: NDArray) -> NDArray:
+    def _compress(self, key: Key, place: int, array: NDArray) -> NDArray:
         """A gradient compressed to two bits for each element; the remainder is added to the next one."""
         limit = self._threshold
         assert limit is not None

@@ -540,8 +540,8 @@ class Module(BaseModule):
         if listed and len(batches) != len(self._exec_group.execs):
             raise ArgumentError(f"forward: expected {len(self._exec_group.execs)} batches, one for each context, got "
                                 f"{len(batches)}")
-        data = self._described("inputs", self._data_shapes, [batch.data for batch in batches],
-                               getattr(batches[0], "provide_data", None))
+        data = self._describe_batches("inputs", self._data_shapes, [batch.data for batch in batches],
+                                      getattr(batches[0], "provide_data", None))
         labels = [list(getattr(batch, "label", None) or ()) for batch in batches]
         if not self._label_shapes:
             labels = [[] for _ in batches]  # it is bound without labels
@@ -550,8 +550,8 @@ class Module(BaseModule):
             self.logger.warning("the training batch has no labels; %s keep their values",
                                 ", ".join(desc.name for desc in self._label_shapes))
         if any(labels):
-            of_labels = self._described("labels", self._label_shapes, labels,
-                                        getattr(batches[0], "provide_label", None))
+            of_labels = self._describe_batches("labels", self._label_shapes, labels,
+                                               getattr(batches[0], "provide_label", None))
         else:
             of_labels = self._without_labels(data)
         if data != self._data_shapes or of_labels != self._label_shapes:
@@ -566,8 +566,8 @@ class Module(BaseModule):
                     executor.arg_dict[desc.name]._store(Ellipsis, value)
 
     @staticmethod
-    def _described(what: str, old: list[DataDesc], values: Sequence[Sequence[NDArray]],
-                   provided: Descriptions | None) -> list[DataDesc]:
+    def _describe_batches(what: str, old: list[DataDesc], values: Sequence[Sequence[NDArray]],
+                          provided: Descriptions | None) -> list[DataDesc]:
         """Descriptions of the inputs, or of the labels, with the shapes of these batches."""
         for arrays in values:
             if len(arrays) != len(old):

@@ -310,7 +310,8 @@ def check_symbolic_backward(sym: Symbol, location: Arrays, out_grads: Arrays, ex
     expected : list or dict of array
         Gradients of the arguments; only those that are in a dict are checked.
     grad_req : str, list or dict
-        Requests. With "add" the expected gradients must be added to the gradients before.
+        Requests. With "add", gradient arrays begin with random values, to which backward must add the expected
+        gradients.
     grad_stypes : dict of str to str
         Storage types of gradients by argument; ``default`` for others.
 

@@ -56,10 +56,10 @@ class Updater:
         ShapeError, DTypeError, ArgumentError
             When a gradient or a state that was read does not fit its weight.
         """
-        self.optimizer.update_all(self._with_states(index, grad, weight))
+        self.optimizer.update_all(self._updates_with_states(index, grad, weight))
 
-    def _with_states(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
-                     weight: NDArray | Sequence[NDArray]) -> list[Update]:
+    def _updates_with_states(self, index: Index | Sequence[Index], grad: NDArray | Sequence[NDArray],
+                             weight: NDArray | Sequence[NDArray]) -> list[Update]:
         """Updates with their states; missing states are created."""
         updates = []
         for i, g, w in rows(index, grad, weight):
@@ -71,7 +71,7 @@ class Updater:
             elif not self.states_synced.get(i, True):
                 if self.sharding is not None:
                     self.states[i] = self.sharding.part(i, self.states[i])
-                self.states[i] = self.sync_state_context(self._fitted(i, w), w.context)
+                self.states[i] = self.sync_state_context(self._check_state(i, w), w.context)
                 self.states_synced[i] = True
             updates.append((i, w, g, self.states[i]))
         return updates
@@ -101,13 +101,13 @@ class Updater:
         ShapeError, DTypeError, ArgumentError
             When a gradient or a state that was read does not fit its weight.
         """
-        return self.optimizer.rows_of(self._with_states(index, grad, weight))
+        return self.optimizer.rows_of(self._updates_with_states(index, grad, weight))
 
     def count_updates(self, rows: Sequence[Row]) -> list[WeightGroup]:
         """Count an update of each weight; returns the weights that can be updated together, with their attributes."""
         return self.optimizer.count_updates(rows)
 
-    def _fitted(self, index: Index, weight: NDArray) -> State:
+    def _check_state(self, index: Index, weight: NDArray) -> State:
         """A state from a file, after a check that it fits this weight and optimizer."""
         fresh = self.optimizer.create_state_multi_precision(index, weight)
         return _fit(self.optimizer._label(index), self.states[index], fresh, weight)

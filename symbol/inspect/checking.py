@@ -35,7 +35,7 @@ from .explain import node_title
 __all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_members", "fused_members"]
 
 #: The allowed difference by the dtype's bytes, as a fraction of the largest absolute value of the reference's result.
-#: Sums of thousands of products in another order, or convolutions by another formula, stay far below.
+#: Sums of thousands of products in another order, and convolutions by another formula, differ by much less.
 TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 
 #: The difference that is always allowed, in units of the dtype's resolution at the largest input. Where terms nearly
@@ -155,7 +155,7 @@ def _one(expression: Expression, xp: ArrayModule, ins: Sequence[Array]) -> Seque
     return [expression(xp, *ins)]
 
 
-def _run_of_fused(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
+def _fused_run(parts: Sequence[Part], read: Sequence[int], results: Sequence[int | float]) -> Compute:
     """A function that computes the results of a fused node, one expression after the other."""
 
     def compute(xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array | float]:
@@ -182,7 +182,7 @@ def folded_members(members: Sequence[Node], xp: ArrayModule, ins: Sequence[Array
         yield Member(number, compute, operands, value)
 
 
-def _run_of_folded(members: Sequence[Node]) -> Compute | None:
+def _folded_run(members: Sequence[Node]) -> Compute | None:
     """A function that computes the result of folded nodes, one after the other."""
     if any(node.op is None or reference_of(node.op, node.attrs, False, None) is None for node in members):
         return None
@@ -200,17 +200,17 @@ def _reference_of(step: Step, plan: Plan, rng: np.random.Generator | None) -> Co
         return None
     if node.op.where is not None:  # a user's operator
         has_reference = step.kernel != node.op.kernels[0].name
-        return functools.partial(_by_users_code, node, plan.contexts[node], plan.is_train) if has_reference else None
+        return functools.partial(_run_users_code, node, plan.contexts[node], plan.is_train) if has_reference else None
     if "parts" in node.attrs:
-        return _run_of_fused(*node.attrs["parts"])
+        return _fused_run(*node.attrs["parts"])
     if "members" in node.attrs:
-        return _run_of_folded(node.attrs["members"])
+        return _folded_run(node.attrs["members"])
     if step.kernel == "reference" or any(getattr(function, "draws", False) for function in step.run):
         return None
     return reference_of(node.op, node.attrs, plan.is_train, rng)
 
 
-def _by_users_code(node: Node, ctx: Context, is_train: bool, xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
+def _run_users_code(node: Node, ctx: Context, is_train: bool, xp: ArrayModule, ins: Sequence[Array]) -> Sequence[Array]:
     """The outputs of a user's operator, by its own code."""
     assert node.op is not None
     return BoundRunner(node.op, node.attrs, ins, ctx, is_train, wrap)(reference)

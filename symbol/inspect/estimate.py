@@ -238,11 +238,11 @@ def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> Es
                       island)
     for function in step.run:
         if isinstance(function, Rounds):
-            row = _with_rounds(row, function, machine)
+            row = _loop_row(row, function, machine)
     return row
 
 
-def _with_rounds(row: EstimateRow, loop: Rounds, machine: Machine) -> EstimateRow:
+def _loop_row(row: EstimateRow, loop: Rounds, machine: Machine) -> EstimateRow:
     """The row of a loop, with the cost of its body, an executor with graphs of its own, for all rounds."""
     body, count = loop.body.estimate(loop.is_train, machine), loop.count
     return row._replace(launches=count * body.launches, read=row.read + count * body.read,

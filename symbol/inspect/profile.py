@@ -207,7 +207,7 @@ def _written_arrays(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bo
 
 
 @contextmanager
-def _restoring(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
+def _restore_state(arrays: Sequence[tuple[Array, Context]]) -> Iterator[None]:
     """Restore arrays and the states of random generators at the end of the block."""
     copies = [ctx.run(array.copy) for array, ctx in arrays]
     try:
@@ -244,7 +244,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
         sync()
         return time.perf_counter() - start
 
-    with _restoring(_written_arrays(plan, halves, bound)):
+    with _restore_state(_written_arrays(plan, halves, bound)):
         run_once()  # a first run replaces functions of steps
         least = min([run_once() for _ in range(runs)])
         times: dict[Step, list[float]] = {}

@@ -199,13 +199,13 @@ def reduce_gradients(program: Program) -> Program:
     """Add for each bucket a node that starts its reduction, and one that waits for it. The results of the latter
     replace the gradients."""
     if program.bound.reduced is not None and program.wanted:
-        _of_callers(program, program.bound.reduced)
+        _reduce_wanted(program, program.bound.reduced)
     if any(node.op is allreduce_together for node in program.nodes):
-        _of_graph(program)
+        _reduce_in_graph(program)
     return program
 
 
-def _of_callers(program: Program, reduced: Reduced) -> None:
+def _reduce_wanted(program: Program, reduced: Reduced) -> None:
     """Reduce the gradients of ``program.wanted``."""
     outputs = len(program.bound.graph.heads)
     gradients = dict(zip(program.wanted, zip(program.heads[outputs:], program.destinations)))
@@ -238,7 +238,7 @@ def _of_callers(program: Program, reduced: Reduced) -> None:
     program.nodes = _insert_reductions(program, behind)
 
 
-def _of_graph(program: Program) -> None:
+def _reduce_in_graph(program: Program) -> None:
     """Reduce the gradients of ``allreduce_together`` nodes."""
     requests: dict[Node, tuple[Spec, Context, str]] = {}
     groups: dict[Reduction, list[list[Node]]] = {}

@@ -7,10 +7,10 @@ The result of dropout is computed from its mask and that of a norm from its stat
 ``opreg.builtin.rematerialization``. With ``all``, matrix products and other built-in operators are run again, too. A
 node with the tag ``__force_mirroring__`` is run again at any cost, unless it draws random numbers or has side effects.
 
-Results are computed again from values that are stored anyway. If that needs one more value, usually that of a matrix
-product, this one is stored instead of the results, provided that it is smaller than they are. A chain of nodes that are
-run again is no longer than the square root of the number of such nodes in forward, since backward holds all results of
-a chain at once.
+Results are computed again from values that are stored anyway. If one further value is needed, usually the result of a
+matrix product, it is stored instead of the results, provided that it is smaller than they are. A chain of nodes that
+are run again is no longer than the square root of the number of such nodes in forward, since backward holds all results
+of a chain at once.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ class _Copies:
                 continue
             unread = node.op.traits.unread if node.op is not None else ()
             inputs = [moved.get(entry, entry) if i in unread or entry[0] not in self.place
-                      else self._for_backward(entry) for i, entry in enumerate(node.inputs)]
+                      else self._entry_for_backward(entry) for i, entry in enumerate(node.inputs)]
             self.nodes.append(replaced(node, inputs, program.specs, moved))
         program.heads = [moved.get(entry, entry) for entry in program.heads]
         program.nodes = reachable(self.nodes, program.heads, read=True)
@@ -193,7 +193,7 @@ class _Copies:
             program.specs = inference.infer(program.graph, {}, {}, program.specs)
         return program
 
-    def _for_backward(self, entry: Entry) -> Entry:
+    def _entry_for_backward(self, entry: Entry) -> Entry:
         """The entry that backward reads for one of forward: itself, or a copy."""
         if not self.has(entry) and entry not in self.became:
             needed: set[Node] = set()
@@ -213,7 +213,7 @@ class _Copies:
         assert op is not None
         inputs = [self.became.get(entry, entry) for entry in node.inputs]
         if op.rules.recompute is not None:
-            entry = self._followed(node, inputs)
+            entry = self._recompute_output(node, inputs)
             if entry is not None:
                 self.became[node, 0] = entry
                 return
@@ -224,7 +224,7 @@ class _Copies:
         self.nodes.append(again)
         self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.has((node, i)))
 
-    def _followed(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
+    def _recompute_output(self, node: Node, inputs: Sequence[Entry]) -> Entry | None:
         """The first output, computed by the operator's rule from inputs and the other outputs; None if the rule
         declines."""
         assert node.op is not None and node.op.rules.recompute is not None

@@ -34,7 +34,7 @@ from opreg.errors import ArgumentError, OpError
 from tests.rows import all_rows
 from tests.running import Use, graph, heads
 
-# Instructions that numba does not compile, nor the expressions that contain one.
+# Instructions that numba does not compile. It does not compile expressions that contain one of them, either.
 SCALAR = {"sin", "cos", "tan", "gamma", "gammaln", "mod", "bessel_i0", "bessel_i1"}
 LONG = np.longdouble
 

@@ -99,7 +99,7 @@ def test_specialised_products_keep_infinity_and_nan(bad):
     ("FullyConnected", [numbers(*shape, dtype="float16") for shape in ((3, 4), (5, 4), (5,))]),
     ("FullyConnected", [numbers(0, 4), numbers(5, 4), numbers(5)]),
 ])
-def test_some_products_are_left_to_the_reference(name, ins):
+def test_products_that_need_copies_float16_or_no_work_use_the_reference(name, ins):
     assert specialised(name, {"num_hidden": 5}, *ins)[0] == "reference"
 
 

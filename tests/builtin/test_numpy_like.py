@@ -321,7 +321,7 @@ def test_files_of_mxnet_with_numpys_operators_load():
     (AttrError, "different lengths", "_np_roll", [np.ones((2, 3))], {"shift": (1, 2), "axis": 0}),
     (AttrError, "since axis is None", "_np_roll", [np.ones((2, 3))], {"shift": (1, 2)}),
 ])
-def test_mistakes_raise_errors(error, message, name, inputs, attrs):
+def test_wrong_uses_of_numpys_operators_are_refused(error, message, name, inputs, attrs):
     with pytest.raises(error, match=message) as raised:
         _run(name, *inputs, **attrs)
     assert isinstance(raised.value, OpError)

@@ -271,7 +271,8 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
     ("_contrib_interleaved_matmul_selfatt_qk", [(3, 2, 10)], {"heads": 2}, ShapeError, r"\(length, batch, 6size\)"),
     ("_contrib_interleaved_matmul_selfatt_valatt", [(3, 2, 12), (4, 3, 5)], {"heads": 2}, ShapeError, "attention"),
 ])
-def test_errors_name_the_mistake(name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
+def test_wrong_inputs_of_training_operators_are_named(
+        name: str, shapes: list, attrs: dict, kind: type[OpError], words: str) -> None:
     with pytest.raises(kind, match=words):
         ops.__getattr__(name)(*_arrays(*[np.ones(shape) for shape in shapes]), **attrs)
 

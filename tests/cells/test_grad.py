@@ -103,7 +103,7 @@ def test_wrong_options_of_grad_are_refused(arguments, kind, message):
 
 def test_positions_without_an_argument_are_refused(run):
     for kind in (RuntimeError, IndexError):  # as in the two modes of MindSpore
-        with pytest.raises(kind, match="no argument 2, got 2"):
+        with pytest.raises(kind, match=r"no argument 2 for grad_position.*with 2 arguments"):
             run(grad(product, 2))(x(), y())
     with pytest.raises(TypeError, match="argument 1 is of type str, only tensors"):
         run(grad(lambda x, y: x, 1))(x(), "y")

@@ -303,7 +303,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("mistake, kind, message", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes_raise_errors(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
+def test_wrong_uses_of_initializers_are_refused(
+        mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         mistake()
 

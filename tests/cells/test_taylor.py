@@ -92,6 +92,7 @@ def test_derivatives_are_linear_in_the_directions(run: Any) -> None:
     (lambda x: derivative(ops.sin, x, 1.5), ArgumentError, "got 1.5"),
     (lambda x: linearize(ops.sin, 3), TypeError, "linearize: the inputs must be a Tensor, .* got int"),
 ])
-def test_mistakes_raise_errors(call: Callable[[Tensor], Any], error: type[Exception], said: str) -> None:
+def test_wrong_uses_of_derivatives_along_curves_are_refused(
+        call: Callable[[Tensor], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call(Tensor(X))

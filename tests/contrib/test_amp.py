@@ -122,7 +122,7 @@ def test_the_factor_follows_overflow():
     (lambda: amp.unscale(mx.optimizer.create("sgd")), ArgumentError, "rescale_grad"),
     (lambda: SVRGModule(net()), ArgumentError, "update_freq: expected a positive number of epochs, got None"),
 ])
-def test_mistakes_raise_errors(call, kind, words):
+def test_wrong_uses_of_mixed_precision_are_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

@@ -142,3 +142,29 @@ def test_states_and_their_operands_stay_float32_in_mixed_precision(op: Any) -> N
     executor = amp.convert_symbol(symbol).simple_bind(mx.cpu(), data=(4, 2))
     executor.forward(is_train=True)
     assert executor.outputs[0].dtype == executor.aux_dict["op_mean"].dtype == np.float32
+
+
+@pytest.mark.parametrize("op", [centring({"mean": "zeros"}), mx.operator.get("custom.test_states_prop")],
+                         ids=["function", "prop"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_second_backward_sees_the_states_of_its_forward(op: Any, several: bool) -> None:
+    """The forward that it runs again begins with the states that the caller's began with, and changes none."""
+    symbol = net(op) ** 2
+    if several:  # an executor of stages
+        symbol = mx.sym.Group([symbol, mx.sym.contrib.boolean_mask(symbol, mx.sym.var("mask"))])
+    shapes = {"data": (2, 3), **({"mask": (2,)} if several else {})}
+    executor = symbol.simple_bind(mx.cpu(), grad_req={"data": "write"}, **shapes)
+    for array in executor.arg_arrays:
+        array[:] = mx.nd.ones(array.shape)
+    gradients = []
+    for _ in range(2):
+        executor.forward(is_train=True)
+    for _ in range(3):
+        executor.backward([mx.nd.ones(out.shape) for out in executor.outputs])
+        gradients.append(executor.grad_dict["data"].asnumpy().tolist())
+        assert executor.outputs[0].asnumpy().tolist() == [[0.0625] * 3] * 2
+        assert executor.aux_dict["op_mean"].asnumpy().tolist() == [0.75] * 3
+    assert gradients[1:] == gradients[:1] * 2 == [[[0.5 * (1 + several)] * 3] * 2] * 2
+    executor.forward(is_train=False)  # the next backward runs a training pass from the states as they are
+    executor.backward([mx.nd.ones(out.shape) for out in executor.outputs])
+    assert executor.outputs[0].asnumpy().tolist() == [[0.125 ** 2] * 3] * 2

@@ -140,7 +140,7 @@ def test_invalid_row_objects_are_refused(text, error, message, columns, tmp_path
         mx.io.LibSVMIter(data_libsvm=columns, data_shape=(3,), label_libsvm=str(tmp_path / "b.t"), label_shape=(3,))
 
 
-def test_mistakes_raise_errors(columns):
+def test_wrong_arguments_of_libsvm_iterators_are_refused(columns):
     for keywords, error in (({"round_batch": False}, ArgumentError), ({"part_index": 1}, ArgumentError),
                             ({"data_shape": (3, 1)}, ShapeError), ({"data_shape": (0,)}, ShapeError),
                             ({"data_shape": (2.5,)}, ShapeError), ({"data_shape": (-1,)}, ShapeError),

@@ -210,7 +210,7 @@ def test_a_users_augmenter_is_applied_and_described():
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], last_batch_handle="pda"), ArgumentError, "'pad'"),
     (lambda x: mx.image.ImageIter(2, (3, 2, 2), imglist=[[1, "a"]], part_index=2, num_parts=2), ArgumentError, "of n"),
 ])
-def test_mistakes_raise_errors(call, error, text):
+def test_wrong_uses_of_image_functions_are_refused(call, error, text):
     with pytest.raises(error, match=text):
         call(mx.nd.array(picture(), dtype="uint8"))
 

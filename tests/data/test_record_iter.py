@@ -251,7 +251,7 @@ def test_a_file_without_a_complete_record_is_refused(tmp_path):
     ({"min_random_scale": 2}, ArgumentError, "is more than"), ({"max_crop_size": 30}, ShapeError, "max_crop_size=30"),
     ({"part_index": 3, "num_parts": 3}, ArgumentError, "part_index=3"), ({"data_shape": (4, 4, 4)}, FileFormatError,
                                                                          "of 4 channels, got 3")])
-def test_mistakes_raise_errors(keywords, error, text, ten):
+def test_wrong_uses_of_image_record_iterators_are_refused(keywords, error, text, ten):
     with pytest.raises(error, match=text):
         mx.io.ImageRecordIter(path_imgrec=ten, **{"batch_size": 4, "data_shape": (3, 4, 4), **keywords})
 

@@ -252,7 +252,7 @@ def test_files_are_reopened_in_a_forked_process(tmp_path):
     assert read(tmp_path / "b.rec") == ([b"of the parent"], 0)
 
 
-def test_mistakes_raise_errors(tmp_path):
+def test_wrong_uses_of_record_files_are_refused(tmp_path):
     path = str(tmp_path / "a.rec")
     with pytest.raises(ArgumentError, match="there is no flag 'rw'"):
         mx.recordio.MXRecordIO(path, "rw")

@@ -380,7 +380,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("mistake", REFUSED)
-def test_mistakes_raise_errors(mistake: str) -> None:
+def test_wrong_uses_of_reductions_are_refused(mistake: str) -> None:
     words, text = REFUSED[mistake]
 
     def bind_with_lamb() -> None:

@@ -133,7 +133,7 @@ def test_the_logging_handler_logs_at_its_interval() -> None:
     (lambda: est.LoggingHandler("batch"), "expected a number of batches"),
     (lambda: est.EarlyStoppingHandler("acc"), "expected one metric"),
 ])
-def test_mistakes_raise_errors(call: Callable[[], object], words: str) -> None:
+def test_wrong_arguments_of_estimators_and_handlers_are_named(call: Callable[[], object], words: str) -> None:
     with pytest.raises(mx.errors.ArgumentError, match=words):
         call()
 

@@ -13,6 +13,7 @@ import pytest
 
 import opreg as mx
 from opreg import gluon, nd
+from opreg.core import comparisons
 from opreg.gluon import hybrid_block
 from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
 from tests.questions import of_each
@@ -355,3 +356,15 @@ def test_a_scope_of_names_is_entered_by_several_threads_at_once() -> None:
     turns[2].set()
     thread.join()
     assert names == ["net_a_", "c_", "net_b_"]
+
+
+def test_alike_blocks_share_the_code_that_compares_what_they_read() -> None:
+    def misses() -> int:
+        net = gluon.nn.HybridSequential()
+        net.add(gluon.nn.Dense(2, in_units=3))
+        net.initialize()
+        net.hybridize()
+        net(nd.ones((1, 3)))
+        return comparisons._code.cache_info().misses  # type: ignore[attr-defined]
+
+    assert misses() == misses()

@@ -441,7 +441,7 @@ def test_gluon_embeddings_train_with_sparse_gradients():
     assert net.weight.data().asnumpy()[:, 0].tolist() == [1, -4, 1, -1.5, 1, 1]
 
 
-def test_parameters_that_are_stored_by_rows():
+def test_a_row_sparse_parameter_gives_the_requested_rows():
     weight = mx.gluon.Parameter("weight", shape=(4, 2), stype="row_sparse", grad_stype="row_sparse")
     weight.initialize(mx.init.One())
     rows = weight.row_sparse_data(nd.array([2, 1, 2]))

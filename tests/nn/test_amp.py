@@ -232,7 +232,7 @@ def built(net: nn.Cell, level: str = "O0", loss_scale: float = 1.0, **settings: 
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_raise_errors(case: str) -> None:
+def test_wrong_uses_of_mixed_precision_are_refused(case: str) -> None:
     kind, message, call = MISTAKES[case]
     with pytest.raises(kind, match=message):
         call()

@@ -370,7 +370,7 @@ def test_transforms_are_composed_and_chosen() -> None:
     (lambda: words().use_sampler([0]), ArgumentError, "GeneratorDataset: a source without __getitem__"),  # type: ignore
     (lambda: ds.config.set_numa_enable(1), TypeError, "set_numa_enable: expected a bool, got 1"),
     (lambda: ds.config.set_seed(-1), ArgumentError, "expected an int of 0 at least")])
-def test_mistakes_raise_errors(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_wrong_uses_of_datasets_are_refused(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

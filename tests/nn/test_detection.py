@@ -50,8 +50,8 @@ def align(**settings: Any) -> Callable[..., Any]:
     (ops.FloatStatus(), [[1.0, np.inf]], [1]), (ops.FloatStatus(), [[[1.0], [2.0]]], [0]),
     (ops.FloatStatus(), [[np.nan]], [1]),
 ])
-def test_results_equal_the_expected_values(call: Callable[..., Any], inputs: list[Any], expected: list[Any],
-                                           compiled: bool) -> None:
+def test_operators_of_detection_give_the_expected_values(
+        call: Callable[..., Any], inputs: list[Any], expected: list[Any], compiled: bool) -> None:
     run = ms.jit(lambda *xs: call(*xs)) if compiled else call
     found = run(*[Tensor(np.array(each, np.float32)) for each in inputs]).asnumpy()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=6e-5)

@@ -123,7 +123,7 @@ def test_a_users_scheduler_sets_the_rates() -> None:
     (lambda: optim.lr_scheduler.StepLR(optim.SGD(weights(), 0.1), 0), ArgumentError, "step_size must be"),
     (lambda: optim.lr_scheduler.LambdaLR(optim.SGD(weights(), 0.1), [abs, abs]), ArgumentError, "each of 1 groups"),
     (lambda: optim.lr_scheduler.StepLR(optim.SGD(weights(), 0.1), 2, last_epoch=3), KeyError, "no initial_lr")])
-def test_mistakes_raise_errors(call: Any, error: type[Exception], said: str) -> None:
+def test_wrong_uses_of_experimental_optimizers_are_refused(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
 

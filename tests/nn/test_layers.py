@@ -167,7 +167,8 @@ def outcome(call: Any, *xs: Any) -> Any:
 
 
 def _rows_and_kinds() -> list[tuple[LayerRow, list[str]]]:
-    """Rows of layers with a function. The first of a layer has all kinds of inputs, the others take turns."""
+    """Rows of layers with a function. The first row of a layer is tested with all kinds of inputs, each
+    further row with a third of them."""
     groups = itertools.groupby(sorted(ROWS, key=lambda row: row.name), lambda row: row.name)
     return [(row, KINDS[number % 3::3] if number else KINDS) for name, rows in groups if name in FUNCTIONS
             for number, row in enumerate(rows)]

@@ -406,7 +406,7 @@ def ones(*shape: int) -> Tensor:
     (lambda: nn.MultiheadAttention(4, 2)(*[ones(2, 3)] * 3), "MultiheadAttention: expected 2 or 3 axes, 4 features"),
     (lambda: nn.TransformerEncoderLayer(4, 2, activation=None), "TransformerEncoderLayer: activation must be the name"),
 ])
-def test_mistakes_raise_errors(call: Callable, says: str) -> None:
+def test_wrong_uses_of_layers_are_refused(call: Callable, says: str) -> None:
     """The error for a wrong argument names the Cell, and has MindSpore's class, ValueError or TypeError."""
     with pytest.raises((ValueError, TypeError)) as caught:
         call()

@@ -167,7 +167,7 @@ def test_a_network_of_mint_trains() -> None:
     ("mint.nn.Dropout(2)", ArgumentError, "p must be from 0 to 1"),
     ("mint.nn.AvgPool2d()", TypeError, r"AvgPool2d\(kernel_size.*missing a required argument: 'kernel_size'"),
     ("mint.nn.Softmax(axis=1)", TypeError, "unexpected keyword argument 'axis'")])
-def test_mistakes_raise_errors(call: str, error: type[Exception], said: str) -> None:
+def test_wrong_uses_of_mint_are_refused(call: str, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         eval(call)
 

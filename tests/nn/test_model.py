@@ -251,7 +251,7 @@ NET = nn.Dense(3, 1)
 
 
 @pytest.mark.parametrize("kind, text, mistake", MISTAKES.values(), ids=MISTAKES)
-def test_mistakes_raise_errors(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
+def test_wrong_uses_of_models_are_refused(kind: type[Exception], text: str, mistake: Callable[[], object]) -> None:
     with pytest.raises(kind, match=text):
         mistake()
 

@@ -237,6 +237,6 @@ def test_erase_changes_the_image_in_place_on_request() -> None:
     (lambda: vision.SlicePatches(8, 1)(RGB), ShapeError, "an image of 7 by 9 has no 8 by 1 parts"),
     (lambda: vision.RandomErasing()(RGB[..., 0]), ShapeError, "expected an image as .channels, height, width."),
     (lambda: transforms.Mask(9, 1), ValueError, "9 is not a valid Relational")])
-def test_mistakes_raise_errors(call: Callable[[], Any], error: type[Exception], said: str) -> None:
+def test_wrong_uses_of_image_operations_are_refused(call: Callable[[], Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()

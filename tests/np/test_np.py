@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,19 @@ def test_symbols_compute_the_same(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
+def test_operators_in_place_write_to_the_array() -> None:
+    for dtype, name, other in (("int32", "iand", 6), ("int32", "ior", 8), ("int32", "ixor", 5), ("bool", "iand", True),
+                               ("int32", "ifloordiv", 2), ("float32", "ifloordiv", 2), ("float32", "iadd", 1.5)):
+        values = np.array([[7, 2], [0, 12]], dtype)
+        x, expected = mnp.array(values), values.copy()
+        for operand in (other, np.full((2, 2), other, dtype)):
+            y = x
+            y = getattr(operator, name)(y, mnp.array(operand) if isinstance(operand, np.ndarray) else operand)
+            expected = getattr(operator, name)(expected, operand)
+            assert y is x
+            np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
 @pytest.mark.usefixtures("numpy_manners")
 @of_each(["sum", "prod", "mean", "std", "var", "cumsum", "max", "average"])
 def test_blocks_reduce_integers_to_the_same_dtypes_in_both_ways(name: str) -> None:
@@ -121,6 +135,8 @@ def test_blocks_reduce_integers_to_the_same_dtypes_in_both_ways(name: str) -> No
         np.testing.assert_array_equal(eager.asnumpy(), block(x).asnumpy())
         if name in ("sum", "prod"):
             assert eager.dtype == ("int64" if dtype == "bool" else dtype)
+            wide = getattr(mnp, name)(x, dtype="int64")  # the sum is computed in this dtype
+            assert wide.dtype == "int64" and wide == getattr(np, name)(x.asnumpy(), dtype="int64")
 
 
 @pytest.mark.parametrize("text", ["x / y", "x / 2", "2 / y", "(x > 2) / y", "x / (x * 0.5)", "np.true_divide(x, y)"])

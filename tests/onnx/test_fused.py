@@ -497,7 +497,7 @@ def test_gradients_of_fused_operators_agree_with_central_differences(row: Row) -
     ("FusedConv", [IMAGE, *KERNEL], {"activation": "Rellu"}, "activation 'Rellu'. Did you mean 'relu'"),
     ("CDist", [draw(3, 4), draw(5, 4)], {"metric": "cosine"}, "metric='cosine': expected euclidean or sqeuclidean"),
 ])
-def test_mistakes_raise_errors(op: str, inputs: list[Any], attrs: dict[str, Any], words: str) -> None:
+def test_wrong_uses_of_fused_nodes_are_refused(op: str, inputs: list[Any], attrs: dict[str, Any], words: str) -> None:
     model, given = made(Row(op, inputs, lambda *each: None, attrs), ["y"])
     with pytest.raises(OpError, match=words):
         import_to_cell(model)(*map(mx.Tensor, given.values()))

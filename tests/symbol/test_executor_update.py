@@ -173,7 +173,7 @@ def _multiplied(optimizer: Any) -> None:
     optimizer.set_wd_mult({"fc_bias": 2.0})
 
 
-CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # and whether steps are rebuilt
+CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # a change, and whether it rebuilds steps
     "learning rate": (lambda optimizer: optimizer.set_learning_rate(0.03), False),
     "a rate of zero": (lambda optimizer: optimizer.set_learning_rate(0.0), True),
     "decay": (lambda optimizer: setattr(optimizer, "wd", 0.2), False),
@@ -284,7 +284,7 @@ def test_an_optimizer_may_update_some_of_the_weights() -> None:
     (mx.optimizer.create("sgd"), ["fc_wieght"], "there is no argument 'fc_wieght'. Did you mean 'fc_weight'"),
     (mx.optimizer.create("sgd"), ["data"], "no gradient is kept of 'data'"),
 ])
-def test_mistakes_raise_errors(optimizer: Any, weights: Any, words: str) -> None:
+def test_wrong_optimizers_of_executors_are_refused(optimizer: Any, weights: Any, words: str) -> None:
     net = sym.FullyConnected(sym.var("data"), num_hidden=2, name="fc")
     executor = net.simple_bind(mx.cpu(), data=(2, 3), grad_req={
         "data": "null", "fc_weight": "write", "fc_bias": "write"})

@@ -179,7 +179,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "words"), REFUSED)
-def test_mistakes_raise_errors(make, words):
+def test_wrong_uses_of_loops_are_refused(make, words):
     with pytest.raises(ArgumentError, match=words):
         make()
 

@@ -338,7 +338,7 @@ def test_a_users_operator_has_its_gradient():
     np.testing.assert_allclose(executor.grad_dict["x"].asnumpy(), 2 * (1 - np.tanh(X) ** 2) * (X > 0), rtol=1e-5)
 
 
-def test_a_users_operator_has_such_shapes_eagerly():
+def test_eager_calls_of_users_operators_have_shapes_that_depend_on_values():
     x = nd.array(X)
     x.attach_grad()
     with mx.autograd.record():

@@ -263,3 +263,30 @@ def test_replacing_an_array_in_a_list_causes_a_warning(name: str) -> None:
     with pytest.warns(UserWarning, match=rf"{name}\[0\] = … changes only this list"):
         arrays[0] = arrays[0].copy()
     assert type(arrays[:1]) is list
+
+
+@pytest.mark.parametrize("where", ["pause", "record"])
+def test_new_values_of_a_recorded_parameter_are_seen_by_an_executor(where: str) -> None:
+    """The parameter gets other memory, since the recorded graph reads its old values."""
+    net = mx.gluon.nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    weight, x = net.weight.data(), mx.nd.ones((1, 2))
+    w = mx.sym.Variable("w")
+    products = mx.sym.FullyConnected(mx.sym.Variable("x"), w, num_hidden=1, no_bias=True)
+    executor = mx.sym.Group([products, w]).bind(mx.cpu(), {"x": x, "w": weight}, {"x": mx.nd.zeros((1, 2))})
+    for k in (3.0, 4.0):
+        executor.forward(is_train=True)
+        with mx.autograd.record():
+            y = net(x)
+            if where == "pause":
+                with mx.autograd.pause():
+                    net.weight.set_data(mx.nd.full((1, 2), k))
+            else:
+                net.weight.set_data(mx.nd.full((1, 2), k))
+        y.backward()
+        product, shown = executor.forward(is_train=True)
+        assert (product.asscalar(), shown.asnumpy().tolist()) == (2 * k, [[k, k]])
+        executor.backward([mx.nd.ones((1, 1)), mx.nd.zeros((1, 2))])
+        assert executor.grad_dict["x"].asnumpy().tolist() == [[k, k]]
+        net.weight.set_data(mx.nd.full((1, 2), k + 0.5))
+        assert executor.forward()[0].asscalar() == 2 * k + 1

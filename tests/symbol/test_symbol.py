@@ -511,3 +511,8 @@ def test_an_attribute_that_changes_what_a_node_computes_is_refused_apart_from_it
         z = sym.FullyConnected(x, num_hidden=3, name="z")
     for net in (y, z):
         assert net.infer_shape(x=(2, 4))[1] == mx.sym.load_json(net.tojson()).infer_shape(x=(2, 4))[1] == [(2, 3)]
+
+
+def test_the_error_for_an_output_that_is_not_there_lists_the_outputs():
+    with pytest.raises(IndexError, match="there is no output 2; its outputs, from 0 on, are n_output0, n_output1"):
+        sym.split(sym.var("x"), num_outputs=2, name="n")[2]

@@ -69,10 +69,9 @@ BUCKETS = """
 import numpy as np
 import opreg as mx
 from opreg import nd, sym
-scale = 1.0
 def graph(length):
     x = sym.FullyConnected(sym.var('data'), num_hidden=4, name='fc1', flatten=False)
-    x = sym.mean(sym.BatchNorm(x, axis=2, name='bn') * scale, axis=1)
+    x = sym.mean(sym.BatchNorm(x, axis=2, name='bn'), axis=1)
     for _ in range(length % 2):
         x = sym.tanh(x)
     x = sym.FullyConnected(x, num_hidden=3, name='fc2')
@@ -116,7 +115,7 @@ BUCKET_CHANGES = (
     "M._curr_module.save_optimizer_states(folder + '/states')",
     "M._curr_module.load_optimizer_states(folder + '/states')",
     "M.save_checkpoint(folder + '/module', 1)", "q.set_params(*mx.model.load_checkpoint(folder + '/module', 1)[1:])",
-    "M.install_monitor(mx.mon.Monitor(1))", "scale = V",
+    "M.install_monitor(mx.mon.Monitor(1))",
 )
 
 TRAINERS = """

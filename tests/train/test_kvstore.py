@@ -59,7 +59,7 @@ def test_two_bit_compression_keeps_the_remainder():
     (lambda: store_of().is_capable("magic"), ArgumentError, "'magic'"),
     (lambda: mx.model._create_kvstore(1, 1, {}), TypeError, "got int"),
 ])
-def test_mistakes_raise_errors(call, kind, words):
+def test_mistakes_in_calls_of_stores_are_named(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
 

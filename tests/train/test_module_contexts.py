@@ -30,7 +30,7 @@ def bound(net, *shapes, contexts=2, labels=None, **more):
     (8, [1, 1], [4, 4]), (8, [1] * 3, [3, 3, 2]), (5, [1, 1], [2, 3]), (7, [1] * 3, [2, 2, 3]), (3, [1, 1], [2, 1]),
     (10, [1] * 4, [2, 2, 2, 4]), (10, [1, 3], [2, 8]), (9, [2, 1, 1], [4, 2, 3]),
 ])
-def test_shares_are_those_of_mxnet(size, loads, expected):
+def test_contexts_get_the_parts_of_a_batch_that_they_get_in_mxnet(size, loads, expected):
     module = bound(sym.var("data") * 2, ("data", (size, 2)), contexts=len(loads), work_load_list=loads)
     data = np.arange(size * 2.0).reshape(size, 2)
     module.forward(DataBatch([nd.array(data)]))

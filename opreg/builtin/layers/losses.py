@@ -202,7 +202,7 @@ attach_loops(backward_softmax_output, _loop_of)
 
 
 def _divisor(count: int, normalization: str, multi_output: bool, rows: int) -> int:
-    """The divisor of the gradient for so many labels, unless it is a sum over them."""
+    """The divisor of the gradient for ``count`` labels, without that of ``normalization="valid"``."""
     places = max(count // max(rows, 1), 1) if multi_output else 1
     return (max(count // places, 1) if normalization == "batch" else 1) * places
 

@@ -211,7 +211,7 @@ def _ahead_back(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -
 
 
 def _together(xp: ArrayModule, y: Array, lengths: Array | None) -> Array:
-    """(time, batch, features) of (directions, time, batch, features)."""
+    """Results (directions, time, batch, size) joined to (time, batch, directions * size)."""
     if y.shape[0] == 1:
         return y[0]
     return xp.concatenate([y[0], _turned(xp, y[1], lengths)], axis=2)

@@ -16,7 +16,6 @@ import numpy as np
 
 from ...core.attrs import Count, Number, Positive
 from ...core.declarations import ZERO
-from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis, show, unify
@@ -130,54 +129,25 @@ def take_infer(a, indices, *, axis):
     return (*a[:axis], *indices, *a[axis + 1:])
 
 
-def _numpy_only(call: Call) -> str | None:
-    if call.xp is not np:
-        return "only NumPy's take has a mode for indices out of range"
-    return "mode 'raise' has to check all indices first" if call.attrs.get("mode") == "raise" else None
-
-
-def _take_steps(call: Call, data: Array, indices: Array, axis: int, mode: Mode) -> Callable[[], object]:
-    """A step that gathers ``data`` at ``indices`` directly into the output."""
-    (out,) = call.outs
-    inside = "wrap" if mode == "index" else mode
-    if indices.dtype == np.int64 and mode != "index":
-        return lambda: np.take(data, indices, axis=axis, out=out, mode=inside)
-    places = call.scratch(0, indices.shape, np.int64)
-
-    def run() -> None:
-        places[...] = indices
-        if mode == "index":
-            _refuse_beyond(places, data.shape[axis])
-        np.take(data, places, axis=axis, out=out, mode=inside)
-
-    return run
-
-
 def _looking_up(op: Op, data: int) -> None:
-    """Declare the kernels of an operator that gathers slices of its input ``data``, at the indices in the other
+    """Declare the kernel of an operator that gathers slices of its input ``data``, at the indices in the other
     input."""
 
-    @op.kernel()  # no body: bodies use it to look up rows
-    def looking_up_xp(xp, *ins, axis=0, mode="clip"):
-        a = ins[data]
-        return xp.take(a, integer_indices(xp, ins[1 - data], a.shape[axis], mode), axis=axis)
+    @op.in_parts  # no body: bodies use it to look up rows
+    def looking_up_in_parts(xp, *ins, axis=0, mode="clip"):
+        length = ins[data].shape[axis]
+        if xp is not np or mode == "raise":
+            return lambda *ins, out=None: delivered(xp.take(ins[data], integer_indices(
+                xp, ins[1 - data], length, mode), axis=axis), out)
+        are_whole, inside = ins[1 - data].dtype == np.int64, "wrap" if mode == "index" else mode
 
-    @op.prepare
-    def looking_up_prepare(*ins, axis=0, mode="clip"):
-        if mode not in ("clip", "wrap"):
-            return None
-        whole_already = ins[1 - data].dtype == np.int64
+        def look_up(*ins, out=None):
+            indices = ins[1 - data] if are_whole else ins[1 - data].astype(np.int64)
+            if mode == "index":
+                _refuse_beyond(indices, length)
+            return ins[data].take(indices, axis, out, inside)
 
-        def run(*ins: Array) -> Array:
-            indices = ins[1 - data]
-            return ins[data].take(indices if whole_already else indices.astype(np.int64), axis, mode=mode)
-
-        return run
-
-    @op.kernel("numpy", bound=True, accepts=_numpy_only, rank=Rank.OPERATOR)
-    def looking_up_numpy(call: Call) -> Callable[[], object]:
-        axis, mode = call.attrs.get("axis", 0), call.attrs.get("mode", "clip")
-        return _take_steps(call, call.ins[data], call.ins[1 - data], axis, mode)
+        return look_up
 
 
 _looking_up(take, 0)

@@ -133,7 +133,7 @@ def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = 
             return "it computes only float32 and float64"
         matrices = rule(call.attrs, *call.ins)
         if matrices is None:
-            return "products are added up"
+            return "the result is a sum of several products"
         if matrices[0].ndim > matrices[1].ndim:
             return "BLAS would pack the matrix on the right anew for each on the left"
         if not are_views(call, matrices) or not call.outs[0].flags.c_contiguous:

@@ -257,7 +257,7 @@ def _column_shape(shape: Shape) -> Shape:
 
 
 def _factor_of_samples(op: Op, right: bool) -> None:
-    """Declare the samples of the gradient of one factor, the left or the right one."""
+    """Declare the vmap rule of the gradient of one factor, the left or the right one."""
 
     @op.vmap
     def factor_vmap(ins, batched):

@@ -46,7 +46,7 @@ def of_matrices(data, A):
 # ------------------------------------------------------------------------------------------- singular values
 
 
-@declare(name="_npi_svd", outputs=("output0", "output1", "output2"))
+@declare(name="_npi_svd", outputs=("output0", "output1", "output2"), types="T:solvable->T,T,T")
 def svd(A):
     """The singular value decomposition ``A = U @ diag(L) @ V`` of matrices with no more rows than columns; the singular
     values ``L`` are in descending order."""

@@ -25,7 +25,7 @@ from ...elementwise.loops import reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_size, row_sum
 from ..looped import looped
 from ..outputs import linear
-from ..reductions.reduce import placing, spreads
+from ..reductions.reduce import placing, spreads, types_of_totals
 from ..samples import along
 from .numpy_like_numbers import of_floats
 
@@ -44,12 +44,6 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 
 
 # ------------------------------------------------------------------------------------------------- dtypes
-
-
-def _of_totals(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
-    """The dtype of sums and products: the attribute ``dtype`` if given, int64 for booleans, else that of the data."""
-    (a,) = ins
-    return ins, [dtype or (outs[0] if a is None else np.dtype(np.int64) if a.kind == "b" else a)]
 
 
 def _of_means(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
@@ -96,7 +90,7 @@ def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) ->
 
     op.doc = doc
     along(op)
-    op.types(_of_means if kind == "mean" else _of_totals)
+    op.types(_of_means if kind == "mean" else types_of_totals)
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):

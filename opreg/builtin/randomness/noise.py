@@ -42,7 +42,7 @@ noise.infer(lambda *like, size, batch: _drawn_shape(like, size, batch))
 noise.grad(ZERO)
 
 
-@noise.kernel()  # no body: numbers are drawn
+@noise.kernel()  # no body: random values are drawn
 def noise_xp(xp: Any, *like: Any, rng: Any, num_args: int, distribution: str, size: Size, batch: bool) -> Any:
     shape = _drawn_shape(tuple(each.shape for each in like), size, batch)
     return (rng.random if distribution == "uniform" else rng.standard_normal)(shape, dtype="float32")
@@ -58,7 +58,7 @@ gamma.infer(lambda *parameter, size: _drawn_shape(parameter, size))
 gamma.grad(ZERO)
 
 
-@gamma.kernel()  # no body: numbers are drawn
+@gamma.kernel()  # no body: random values are drawn
 def gamma_xp(xp: Any, *parameter: Any, rng: Any, num_args: int, alpha: float, size: Size) -> Any:
     shape = _drawn_shape(tuple(each.shape for each in parameter), size)
     values = parameter[0].astype(xp.float32) if parameter else alpha

@@ -193,7 +193,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
     """
     sized = "shape" in op.signature.schema
 
-    @op.kernel()  # no body: numbers are drawn
+    @op.kernel()  # no body: random values are drawn
     def drawing_xp(xp, *arrays, rng, shape=None, ctx="", dtype=None, out=None, **attrs):
         if out is not None:
             shape, dtype = out.shape, out.dtype

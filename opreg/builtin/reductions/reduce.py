@@ -26,7 +26,7 @@ from ..outputs import agreeing, as_output, gradient_by, linear
 from ..samples import along, repeated
 from ..shapes.broadcasting import repeating
 
-__all__ = ["placing", "reduction", "spreads", "sum_"]
+__all__ = ["placing", "reduction", "spreads", "sum_", "types_of_totals"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
@@ -296,7 +296,8 @@ def cumsum_infer(a, *, axis):
 
 
 @cumsum.types
-def cumsum_types(ins, outs, *, dtype):
+def types_of_totals(ins, outs, *, dtype):
+    """The dtype of sums and products: the attribute ``dtype`` if given, int64 for booleans, else that of the data."""
     a = ins[0] if ins[0] is not None else outs[0]
     if dtype is not None:
         return ins, [dtype]

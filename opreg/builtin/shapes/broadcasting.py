@@ -148,7 +148,7 @@ def _literal(array: Shape, *, shape: int | Shape) -> Shape:
 
 @declare(name="_np_broadcast_to", aliases=("_npi_broadcast_to",))
 def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
-    """``array`` broadcast to ``shape``; a -2 in it keeps the length of that axis, and 0 is a length of zero."""
+    """``array`` broadcast to ``shape``. In ``shape``, -2 keeps the length of an axis, and 0 is a length of zero."""
 
 
 _broadcasting(np_broadcast_to, _literal)

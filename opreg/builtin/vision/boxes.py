@@ -197,8 +197,11 @@ def offsets(anchors: Sequence[Any], boxes: Sequence[Any]) -> list[Any]:
 
 def decode_boxes(anchors: Sequence[Any], steps: Sequence[Any], factors: tuple[float, ...], most: float = -1.0
                  ) -> list[Any]:
-    """Corners of the boxes that offsets, times factors, lead to from anchors by center and sides; ``most``, if
-    positive, is the largest logarithm of a ratio."""
+    """Corners of the boxes that ``steps``, multiplied by ``factors``, encode relative to anchors.
+
+    Steps are offsets of the center, divided by the sides of the anchor, and logarithms of the ratios of the sides, of
+    which none exceeds ``most`` if that is positive.
+    """
     x, y, width, height = anchors
     dx, dy, dw, dh = [step * factor for step, factor in zip(steps, factors)]
     if most > 0:

@@ -120,7 +120,8 @@ formed(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
 def _work(grid, transform_type):
-    """The arithmetic of a grid: each coordinate is a product of three elements; a flow is added."""
+    """The number of additions and multiplications of a grid: three of each for a coordinate of an affine grid; none are
+    counted for a flow."""
     return 6 * math.prod(grid) if transform_type == "affine" else 0
 
 

@@ -52,11 +52,11 @@ class _ConvCell(HybridRecurrentCell):
         sizes = input_shape[1:] if self._axis == 1 else input_shape[:-1]
         sizes = tuple(size + 2 * p - d * (k - 1) if size else 0
                       for size, k, p, d in zip(sizes, kernel, pad, dilate, strict=True))
-        self._state_shape = self._with_channels((), hidden_channels, sizes)
+        self._state_shape = self._shape_with_channels((), hidden_channels, sizes)
         for name, shape, init in (
-                ("i2h_weight", self._with_channels((rows,), input_shape[self._axis - 1], kernel),
+                ("i2h_weight", self._shape_with_channels((rows,), input_shape[self._axis - 1], kernel),
                  i2h_weight_initializer),
-                ("h2h_weight", self._with_channels((rows,), hidden_channels, inner), h2h_weight_initializer),
+                ("h2h_weight", self._shape_with_channels((rows,), hidden_channels, inner), h2h_weight_initializer),
                 ("i2h_bias", (rows,), i2h_bias_initializer), ("h2h_bias", (rows,), h2h_bias_initializer)):
             setattr(self, name, self.params.get(name, shape=shape, init=init, allow_deferred_init=True))
 
@@ -66,7 +66,7 @@ class _ConvCell(HybridRecurrentCell):
             raise ArgumentError(f"{type(self).__name__}: {what}={value}: expected a number, or {self._dims}")
         return tuple(sizes)
 
-    def _with_channels(self, first: tuple[int, ...], channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    def _shape_with_channels(self, first: tuple[int, ...], channels: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
         return (*first, channels, *sizes) if self._axis == 1 else (*first, *sizes, channels)
 
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:

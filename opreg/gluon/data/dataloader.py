@@ -36,7 +36,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     """
     first = data[0]
     if isinstance(first, NDArray):
-        raw = _on_host(data)
+        raw = _stack_on_host(data)
         return stack(*data) if raw is None else faced(NDArray(_stack(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
@@ -50,7 +50,7 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
 default_mp_batchify_fn = default_batchify_fn
 
 
-def _on_host(data: Sequence[NDArray]) -> list[Any] | None:
+def _stack_on_host(data: Sequence[NDArray]) -> list[Any] | None:
     """The stacked elements of similar arrays on the host; None where ``stack`` has to convert or to raise."""
     if autograd.is_recording():
         return None

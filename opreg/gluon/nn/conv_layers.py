@@ -48,7 +48,7 @@ class _Windows(HybridBlock):
             whole_number(f"{type(self).__name__}: {what}", length, -math.inf)
         return value
 
-    def _laid(self, layout: str) -> str:
+    def _check_layout(self, layout: str) -> str:
         """The layout, checked."""
         if self._layouts and layout not in self._layouts:
             raise BlockError(f"{type(self).__name__}: layout {layout!r}. {did_you_mean(layout, self._layouts)}")
@@ -79,7 +79,7 @@ class _Conv(_Windows):
                  layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
                  op_name: str | None = None, adj: Any = None, prefix: str | None = None, params: Any = None):
-        kernel_size, layout = self._sizes("kernel_size", kernel_size), self._laid(layout)
+        kernel_size, layout = self._sizes("kernel_size", kernel_size), self._check_layout(layout)
         adj = None if adj is None else self._sizes("output_padding", adj)
         super().__init__(prefix=prefix, params=params)
         dims = len(kernel_size)
@@ -388,7 +388,7 @@ class _Pooling(_Windows):
 
     def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
                  layout: str, count_include_pad: bool | None = None, **kwargs: Any):
-        pool_size, layout = self._sizes("pool_size", pool_size), self._laid(layout)
+        pool_size, layout = self._sizes("pool_size", pool_size), self._check_layout(layout)
         super().__init__(**kwargs)
         dims = len(pool_size)
         strides = pool_size if strides is None else strides

@@ -165,12 +165,12 @@ class _Gated(HybridRecurrentCell):
     def _alias(self) -> str:
         return type(self).__name__.removesuffix("Cell").lower()
 
-    def _mapping(self) -> str:
+    def _activation_mapping(self) -> str:
         rows, columns = self.i2h_weight.shape or (0, 0)
         return f"{columns or None} -> {rows}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._mapping()})"
+        return f"{type(self).__name__}({self._activation_mapping()})"
 
     def _sums(self, F: Any, inputs: Any, state: Any, weights: Sequence[Any]) -> tuple[str, Any, Any]:
         """The prefix of the step's names, and the products of input and state with the weights of all gates."""
@@ -213,7 +213,7 @@ class RNNCell(_Gated):
         self._activation = activation
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._mapping()}, {self._activation})"
+        return f"{type(self).__name__}({self._activation_mapping()}, {self._activation})"
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any, i2h_weight: Any, h2h_weight: Any, i2h_bias: Any,
                        h2h_bias: Any) -> Any:
@@ -460,9 +460,9 @@ class ModifierCell(HybridRecurrentCell):
     def begin_state(self, batch_size: int = 0, func: Callable[..., Any] = symbol.zeros, **kwargs: Any) -> list[Any]:
         """First states of the other cell; see ``RecurrentCell``."""
         self._refuse_modified()
-        return self._unmodified(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
+        return self._call_unmodified(self.base_cell.begin_state, batch_size=batch_size, func=func, **kwargs)
 
-    def _unmodified(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _call_unmodified(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a method of the other cell."""
         self.base_cell.__dict__["_modified"] = False
         try:
@@ -540,7 +540,7 @@ class ResidualCell(ModifierCell):
                merge_outputs: bool | None = None, valid_length: Any = None) -> tuple[Any, list[Any]]:
         """Run the cell, and add all inputs at once; see ``RecurrentCell``."""
         self.reset()
-        outputs, states = self._unmodified(
+        outputs, states = self._call_unmodified(
             self.base_cell.unroll, length, inputs=inputs, begin_state=begin_state, layout=layout,
             merge_outputs=merge_outputs, valid_length=valid_length)
         merge = isinstance(outputs, tensor_types) if merge_outputs is None else merge_outputs

@@ -74,7 +74,7 @@ def _number(cell: Cell, name: str, value: object) -> float:
 
 
 class LeakyReLU(Cell):
-    """``x``, times ``alpha`` below zero.
+    """``x`` where it is positive, and ``alpha * x`` elsewhere.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class RReLU(Cell):
 
 
 class ELU(Cell):
-    """``x``, ``alpha * (exp(x) - 1)`` below zero.
+    """``x`` where it is positive, and ``alpha * (exp(x) - 1)`` elsewhere.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class ELU(Cell):
 
 
 class CELU(Cell):
-    """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
+    """``x`` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
 
     def __init__(self, alpha: float = 1.0):
         super().__init__()

@@ -74,7 +74,7 @@ def new_parameter(init: InitializerLike, shape: Shape, name: str, dtype: TensorD
 
 
 def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: TensorDType = float32) -> Parameter:
-    """``filled``, by default uniformly within ``1 / sqrt(inputs)``."""
+    """A Parameter with initial values, by default uniform within ``1 / sqrt(inputs)``; see ``initializer``."""
     return new_parameter(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
 
 

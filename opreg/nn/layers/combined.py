@@ -16,7 +16,7 @@ __all__ = ["Conv2dBnAct", "DenseBnAct"]
 
 
 class _NormAndActivation(Cell):
-    """Base of both: the optional norm and activation."""
+    """The base of ``Conv2dBnAct`` and ``DenseBnAct``, with their optional norm and activation."""
 
     def _attach(self, norm: Cell | None, activation: Activation | None, alpha: float, after_fake: bool) -> None:
         self.has_bn, self.has_act = norm is not None, activation is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...cells.typing import Sizes, TensorShape
+from ...cells.typing import AnyShape, Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import ResizeBilinearV2, nn
@@ -80,7 +80,7 @@ class ResizeBilinear(Cell):
         super().__init__()
         self.half_pixel_centers = flag(self, "half_pixel_centers", half_pixel_centers)
 
-    def construct(self, x: Tensor, size: TensorShape | None = None, scale_factor: int | None = None,
+    def construct(self, x: Tensor, size: AnyShape | None = None, scale_factor: int | None = None,
                   align_corners: bool = False) -> Tensor:
         """Resize ``x`` (batch, channels, height, width) to a size, or by a factor."""
         resized = ResizeBilinearV2(align_corners, self.half_pixel_centers)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...cells.tensor import Tensor, tensor
-from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import numpy as mnp
@@ -479,7 +479,7 @@ def take(input: TensorLike, index: TensorLike) -> Tensor:
 # ---------------------------------------------------------------------------------------------- made, and drawn
 
 
-def zeros(size: TensorShape, *, dtype: TensorDType = None) -> Tensor:
+def zeros(size: AnyShape, *, dtype: TensorDType = None) -> Tensor:
     """Zeros; float32 by default."""
     return ops.zeros(size, dtype)
 
@@ -512,7 +512,7 @@ def randint(*args: Any, generator: None = None, dtype: TensorDType = None, devic
     return ops.randint(low, high, size, dtype=_INT64 if dtype is None else dtype)
 
 
-def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: TensorShape | None = None,
+def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: AnyShape | None = None,
            generator: None = None) -> Tensor:
     """Normal values with a mean and standard deviation, in their common shape, or of ``size``."""
     if size is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...cells.tensor import Tensor
-from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Number, TensorDType, TensorLike
 from ...core.registry import ops as registered
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
@@ -64,7 +64,7 @@ def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
     return as_tensor(a)._cast(target if is_floating(target) else _FLOAT32)
 
 
-def _lengths(shape: TensorShape, what: str) -> tuple[int, ...]:
+def _lengths(shape: AnyShape, what: str) -> tuple[int, ...]:
     """A shape, checked to have nonnegative integers."""
     if isinstance(shape, float):
         raise TypeError(f"{what}: expected an int or a tuple of them for the shape, got {shape!r}")
@@ -74,48 +74,48 @@ def _lengths(shape: TensorShape, what: str) -> tuple[int, ...]:
     return lengths
 
 
-def ones(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
+def ones(shape: AnyShape, dtype: TensorDType = np.float32) -> Tensor:
     """Ones."""
     return ops.ones(_lengths(shape, "ones"), dtype)
 
 
-def zeros(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
+def zeros(shape: AnyShape, dtype: TensorDType = np.float32) -> Tensor:
     """Zeros."""
     return ops.zeros(_lengths(shape, "zeros"), dtype)
 
 
-def empty(shape: TensorShape, dtype: TensorDType = np.float32) -> Tensor:
+def empty(shape: AnyShape, dtype: TensorDType = np.float32) -> Tensor:
     """A tensor for later writes; its values are zeros here."""
     return ops.zeros(_lengths(shape, "empty"), dtype)
 
 
-def full(shape: TensorShape, fill_value: TensorLike, dtype: TensorDType = None) -> Tensor:
+def full(shape: AnyShape, fill_value: TensorLike, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with a number, or with a tensor that broadcasts; its dtype is that of the value by default."""
     return in_dtype(ops.broadcast_to(as_tensor(fill_value), _lengths(shape, "full")), dtype)
 
 
-def _like(x: TensorLike, value: TensorLike, dtype: TensorDType, shape: TensorShape | None, what: str) -> Tensor:
+def _like(x: TensorLike, value: TensorLike, dtype: TensorDType, shape: AnyShape | None, what: str) -> Tensor:
     x = as_tensor(x)
     lengths = x.shape if shape is None else _lengths(shape, what)
     return ops.broadcast_to(as_tensor(value), lengths)._cast(whole_dtype(dtype, x._dt))
 
 
-def ones_like(a: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
+def ones_like(a: TensorLike, dtype: TensorDType = None, shape: AnyShape | None = None) -> Tensor:
     """Ones, by default with the shape and dtype of a tensor."""
     return _like(a, 1, dtype, shape, "ones_like")
 
 
-def zeros_like(a: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
+def zeros_like(a: TensorLike, dtype: TensorDType = None, shape: AnyShape | None = None) -> Tensor:
     """Zeros, by default with the shape and dtype of a tensor."""
     return _like(a, 0, dtype, shape, "zeros_like")
 
 
-def empty_like(prototype: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None) -> Tensor:
+def empty_like(prototype: TensorLike, dtype: TensorDType = None, shape: AnyShape | None = None) -> Tensor:
     """A tensor for later writes, with the shape and dtype of another; its values are zeros here."""
     return _like(prototype, 0, dtype, shape, "empty_like")
 
 
-def full_like(a: TensorLike, fill_value: TensorLike, dtype: TensorDType = None, shape: TensorShape | None = None
+def full_like(a: TensorLike, fill_value: TensorLike, dtype: TensorDType = None, shape: AnyShape | None = None
               ) -> Tensor:
     """A tensor filled with a number, by default with the shape and dtype of another."""
     return _like(a, fill_value, dtype, shape, "full_like")
@@ -414,7 +414,7 @@ def randn(*shape: int, dtype: TensorDType = np.float32) -> Tensor:
     return ops.randn(*(shape or (1,)), dtype=dtype)
 
 
-def randint(minval: int, maxval: int | None = None, shape: TensorShape | None = None, dtype: TensorDType = np.int32
+def randint(minval: int, maxval: int | None = None, shape: AnyShape | None = None, dtype: TensorDType = np.int32
             ) -> Tensor:
     """Random integers from ``minval`` to before ``maxval``, or from 0 to before ``minval``."""
     low, high = (0, minval) if maxval is None else (minval, maxval)

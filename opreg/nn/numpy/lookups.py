@@ -11,7 +11,7 @@ import numpy as np
 from ...cells import dtype as dtypes
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase, is_number
-from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Number, TensorDType, TensorLike
 from ...core.spec import as_dtype
 from ...errors import ArgumentError, ShapeError
 from .. import ops
@@ -118,7 +118,7 @@ def choose(a: TensorLike, choices: TensorLike, mode: str = "clip") -> Tensor:
 # ------------------------------------------------------------------------------------------------ numbered places
 
 
-def unravel_index(indices: TensorLike, shape: TensorShape, order: str = "C") -> tuple[Tensor, ...]:
+def unravel_index(indices: TensorLike, shape: AnyShape, order: str = "C") -> tuple[Tensor, ...]:
     """Flat indices as indices along each axis.
 
     Parameters

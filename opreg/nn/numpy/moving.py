@@ -10,7 +10,7 @@ import numpy as np
 from ...cells.dtype import promote
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
-from ...cells.typing import Axes, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, TensorLike
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.array import at_least
@@ -38,7 +38,7 @@ def array_str(a: TensorLike) -> str:
     return str(as_tensor(a))
 
 
-def reshape(x: TensorLike, new_shape: TensorShape) -> Tensor:
+def reshape(x: TensorLike, new_shape: AnyShape) -> Tensor:
     """The same elements in another shape; a length of -1 is inferred."""
     return as_tensor(x).reshape(shape_of(new_shape))
 
@@ -81,7 +81,7 @@ atleast_3d = _at_least("atleast_3d", 3, "Tensors with three axes at least, the t
                                         "list for several.")
 
 
-def broadcast_to(array: TensorLike, shape: TensorShape) -> Tensor:
+def broadcast_to(array: TensorLike, shape: AnyShape) -> Tensor:
     """The tensor broadcast to a shape."""
     return ops.broadcast_to(as_tensor(array), shape_of(shape))
 
@@ -202,7 +202,7 @@ def column_stack(tup: Sequence[TensorLike]) -> Tensor:
     return ops.column_stack(_promote(tup, "column_stack"))
 
 
-def tile(a: TensorLike, reps: TensorShape) -> Tensor:
+def tile(a: TensorLike, reps: AnyShape) -> Tensor:
     """The tensor repeated as a whole, the given number of times along each axis."""
     return ops.tile(as_tensor(a), shape_of(reps))
 

@@ -18,7 +18,7 @@ from opreg.nn.ops.custom import Custom as Custom
 from opreg.nn.ops.multitype import HyperMap as HyperMap, Map as Map, MultitypeFuncGraph as MultitypeFuncGraph
 from opreg.nn.ops.primitive import Primitive as Primitive, PrimitiveWithCheck as PrimitiveWithCheck, PrimitiveWithInfer as PrimitiveWithInfer
 from opreg.cells.tensor import Tensor
-from opreg.cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from opreg.cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike
 
 _T = TypeVar("_T")
 
@@ -276,7 +276,7 @@ class BoundingBoxEncode(Primitive):
     def __call__(self, anchor_box: TensorLike, groundtruth_box: TensorLike) -> Tensor: ...
 class BroadcastTo(Primitive):
     """Broadcast to a shape."""
-    def __init__(self, shape: TensorShape) -> None: ...
+    def __init__(self, shape: AnyShape) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
 class Bucketize(Primitive):
     """For each element the index of the interval between increasing boundaries, int32."""
@@ -494,7 +494,7 @@ class Exp(Primitive):
 class Expand(Primitive):
     """See ``broadcast_to``."""
     def __init__(self) -> None: ...
-    def __call__(self, input_x: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, size: AnyShape) -> Tensor: ...
 class ExpandDims(Primitive):
     """Insert an axis of length one at position ``axis`` of the result."""
     def __init__(self) -> None: ...
@@ -518,14 +518,14 @@ class FastGelu(Primitive):
 class Fill(Primitive):
     """A tensor filled with one value, in a given dtype."""
     def __init__(self) -> None: ...
-    def __call__(self, type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor: ...
+    def __call__(self, type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor: ...
 class FillDiagonal(Primitive):
     def __init__(self, fill_value: Number, wrap: bool = False) -> None: ...
     def __call__(self, input_x: TensorLike) -> Tensor: ...
 class FillV2(Primitive):
     """A tensor without axes repeated to fill a shape."""
     def __init__(self) -> None: ...
-    def __call__(self, shape: TensorShape, value: TensorLike) -> Tensor: ...
+    def __call__(self, shape: AnyShape, value: TensorLike) -> Tensor: ...
 class Flatten(Primitive):
     """Join the axes from ``start_dim`` to ``end_dim``."""
     def __init__(self) -> None: ...
@@ -951,7 +951,7 @@ class OneHot(Primitive):
 class Ones(Primitive):
     """Ones."""
     def __init__(self) -> None: ...
-    def __call__(self, shape: TensorShape, dtype: TensorDType = None) -> Tensor: ...
+    def __call__(self, shape: AnyShape, dtype: TensorDType = None) -> Tensor: ...
 class OnesLike(Primitive):
     """Ones with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
@@ -1067,23 +1067,23 @@ class Renorm(Primitive):
 class Reshape(Primitive):
     """The same values in another shape."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, shape: TensorShape) -> Tensor: ...
+    def __call__(self, input: TensorLike, shape: AnyShape) -> Tensor: ...
 class ResizeBilinear(Primitive):
     """Images in another size, interpolated bilinearly."""
-    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __init__(self, size: AnyShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
     def __call__(self, image: TensorLike) -> Tensor: ...
 class ResizeBilinearV2(Primitive):
     """Images in another size, interpolated bilinearly."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
-    def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, image: TensorLike, size: AnyShape) -> Tensor: ...
 class ResizeNearestNeighbor(Primitive):
     """Images in another size, interpolated by the nearest element."""
-    def __init__(self, size: TensorShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
+    def __init__(self, size: AnyShape, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
     def __call__(self, image: TensorLike) -> Tensor: ...
 class ResizeNearestNeighborV2(Primitive):
     """Images in another size, interpolated by the nearest element."""
     def __init__(self, align_corners: bool = False, half_pixel_centers: bool = False) -> None: ...
-    def __call__(self, image: TensorLike, size: TensorShape) -> Tensor: ...
+    def __call__(self, image: TensorLike, size: AnyShape) -> Tensor: ...
 class ReverseSequence(Primitive):
     """Sequences turned around up to the length of each."""
     def __init__(self, seq_dim: int, batch_dim: int = 0) -> None: ...
@@ -1157,7 +1157,7 @@ class ScatterMul(Primitive):
 class ScatterNd(Primitive):
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
     def __init__(self) -> None: ...
-    def __call__(self, indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor: ...
+    def __call__(self, indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor: ...
 class ScatterNdAdd(Primitive):
     """A Parameter to which values are added, at the positions that indices name."""
     def __init__(self, use_locking: bool = False) -> None: ...
@@ -1256,7 +1256,7 @@ class Size(Primitive):
 class Slice(Primitive):
     """The part from ``begin`` on, of a size."""
     def __init__(self) -> None: ...
-    def __call__(self, input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor: ...
+    def __call__(self, input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor: ...
 class SmoothL1Loss(Primitive):
     """``0.5 * d ** 2 / beta`` where the absolute difference ``d`` is below ``beta``, ``d - 0.5 * beta`` …."""
     def __init__(self, beta: float = 1.0, reduction: str = 'none') -> None: ...
@@ -1334,11 +1334,11 @@ class Stack(Primitive):
 class StandardLaplace(Primitive):
     """Numbers of the Laplace distribution of mean 0 and scale 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class StandardNormal(Primitive):
     """Numbers of the normal distribution of mean 0 and deviation 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class StopGradient(Primitive):
     """The same values, through which no gradient passes."""
     def __init__(self) -> None: ...
@@ -1407,7 +1407,7 @@ class TensorSummary(Primitive):
 class Tile(Primitive):
     """Repeat the tensor a number of times along each axis."""
     def __init__(self) -> None: ...
-    def __call__(self, input: TensorLike, dims: TensorShape) -> Tensor: ...
+    def __call__(self, input: TensorLike, dims: AnyShape) -> Tensor: ...
 class TopK(Primitive):
     """The ``k`` largest or smallest elements along an axis, and their indices as int32."""
     def __init__(self, sorted: bool = True) -> None: ...
@@ -1448,11 +1448,11 @@ class TupleToArray(Primitive):
 class UniformInt(Primitive):
     """Random integers from a minimum, below a maximum."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape, low: Tensor | float, high: Tensor | float) -> Tensor: ...
+    def __call__(self, shape: AnyShape, low: Tensor | float, high: Tensor | float) -> Tensor: ...
 class UniformReal(Primitive):
     """Numbers from 0 up to but not 1."""
     def __init__(self, seed: Any = 0, seed2: Any = 0) -> None: ...
-    def __call__(self, shape: TensorShape) -> Tensor: ...
+    def __call__(self, shape: AnyShape) -> Tensor: ...
 class Unique(Primitive):
     """The distinct elements in order of first occurrence, and for each element its index among them."""
     def __init__(self) -> None: ...
@@ -1505,7 +1505,7 @@ class Xlogy(Primitive):
 class Zeros(Primitive):
     """Zeros."""
     def __init__(self) -> None: ...
-    def __call__(self, size: TensorShape, dtype: TensorDType = None) -> Tensor: ...
+    def __call__(self, size: AnyShape, dtype: TensorDType = None) -> Tensor: ...
 class ZerosLike(Primitive):
     """Zeros with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
@@ -1702,7 +1702,7 @@ def bounding_box_encode(anchor_box: TensorLike, groundtruth_box: TensorLike,
                         means: float | Sequence[float] = (0.0, 0.0, 0.0, 0.0),
                         stds: float | Sequence[float] = (1.0, 1.0, 1.0, 1.0)) -> Tensor:
     """Differences of boxes from anchors, (n, 4) both."""
-def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
+def broadcast_to(input: TensorLike, shape: AnyShape) -> Tensor:
     """Broadcast to a shape."""
 def bucketize(input: TensorLike, boundaries: Sequence[float], *, right: bool = False) -> Tensor:
     """For each element the index of the interval between increasing boundaries, int32."""
@@ -1889,7 +1889,7 @@ def exp(input: TensorLike) -> Tensor:
     """The exponential."""
 def exp2(input: TensorLike) -> Tensor:
     """Two to the power of each element."""
-def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
+def expand(input_x: TensorLike, size: AnyShape) -> Tensor:
     """See ``broadcast_to``."""
 def expand_as(input: TensorLike, other: TensorLike) -> Tensor:
     """The tensor broadcast to the shape of another one."""
@@ -1901,7 +1901,7 @@ def eye(n: int, m: int | None = None, dtype: TensorDType = None) -> Tensor:
     """A matrix of ``n`` rows and ``m`` columns (``n`` by default) with ones on the diagonal."""
 def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
-def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
+def fill(type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor:
     """A tensor filled with one value, in a given dtype."""
 def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike, head_num: int,
                           real_shift: TensorLike | None = None, drop_mask: None = None, padding_mask: None = None,
@@ -1954,7 +1954,7 @@ def fractional_max_pool3d(input: TensorLike, kernel_size: Sizes, output_size: Si
                           return_indices: bool = False,
                           _random_samples: TensorLike | None = None) -> Tensor | tuple[Tensor, Tensor]:
     """``fractional_max_pool2d`` for volumes :math:`([N,] C, D, H, W)`."""
-def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
+def full(size: AnyShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with one value."""
 def full_like(input: TensorLike, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with one value, with the shape of a tensor, in its dtype or another."""
@@ -2088,8 +2088,7 @@ def kron(input: TensorLike, other: TensorLike) -> Tensor:
     """The Kronecker product."""
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = 'mean') -> Tensor:
     """The absolute difference."""
-def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number,
-            seed: int | None = None) -> Tensor:
+def laplace(shape: AnyShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None) -> Tensor:
     """Values of the Laplace distribution with a given mean and scale."""
 def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight: TensorLike | None = None,
                bias: TensorLike | None = None, eps: float = 1e-05) -> Tensor:
@@ -2196,7 +2195,7 @@ def matrix_norm(A: TensorLike, ord: Number | str = 'fro', axis: tuple[int, int] 
 def matrix_power(input: TensorLike, n: int) -> Tensor:
     """Matrices to the power ``n``."""
 def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, align: str = 'RIGHT_LEFT') -> Tensor:
-    """Matrices with other numbers on some diagonals."""
+    """Matrices with other elements on some diagonals."""
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
     """The solution ``x`` of ``matrix @ x = rhs``, with ``adjoint`` of ``matrix.T @ x = rhs``."""
 def max(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, initial: float | None = None,
@@ -2297,7 +2296,7 @@ def nonzero(input: TensorLike, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]
 def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepdim: bool = False, *,
          dtype: TensorDType = None) -> Tensor:
     """The norm of all elements, or along axes."""
-def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
+def normal(shape: AnyShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
     """Normal values."""
 def not_equal(input: TensorLike, other: TensorLike) -> Tensor:
     """Whether numbers differ."""
@@ -2306,7 +2305,7 @@ def numel(input_x: TensorLike) -> int:
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,
             axis: int = -1) -> Tensor:
     """One-hot vectors of length ``depth`` along a new axis."""
-def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
+def ones(shape: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Ones."""
 def ones_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Ones with the shape of a tensor, in its dtype or another."""
@@ -2347,16 +2346,16 @@ def qr(input: TensorLike, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
     """The QR decomposition ``input = q @ r`` of matrices."""
 def rad2deg(input: TensorLike) -> Tensor:
     """Degrees from radians."""
-def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def rand(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Uniform values from 0 to before 1."""
 def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``rand`` in the shape of a tensor, and in its dtype or another."""
-def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
+def randint(low: int, high: int, size: AnyShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """Random integers from ``low`` to before ``high``."""
 def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None, *,
                  dtype: TensorDType = None) -> Tensor:
     """``randint`` in the shape of a tensor, and in its dtype or another."""
-def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def randn(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Standard normal values."""
 def randn_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """``randn`` in the shape of a tensor, and in its dtype or another."""
@@ -2388,9 +2387,9 @@ def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
     """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is …."""
 def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     """Repeat each slice along an axis."""
-def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
+def repeat_interleave(input: TensorLike, repeats: AnyShape, axis: int | None = None) -> Tensor:
     """Repeat each slice along an axis, or each element of the flat tensor."""
-def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
+def reshape(input: TensorLike, shape: AnyShape) -> Tensor:
     """The same values in another shape."""
 def reverse(x: TensorLike, axis: Axes) -> Tensor:
     """Reverse the order along axes."""
@@ -2462,7 +2461,7 @@ def scatter_min(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_l
     """The Parameter ``input_x`` lowered to at most ``updates`` at indices of the first axis."""
 def scatter_mul(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
     """The Parameter ``input_x`` times ``updates`` at indices of the first axis."""
-def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor:
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``."""
 def scatter_nd_add(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
     """The Parameter ``input_x`` with added ``updates`` at coordinates, which the last axis of ``indices`` …."""
@@ -2515,7 +2514,7 @@ def sinh(input: TensorLike) -> Tensor:
     """The hyperbolic sine."""
 def size(input_x: TensorLike) -> int:
     """The number of elements."""
-def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+def slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
     """The part from ``begin`` on, of a size."""
 def slice_scatter(input: TensorLike, src: TensorLike, axis: int = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:
@@ -2553,9 +2552,9 @@ def squeeze(input: TensorLike, axis: int | Sequence[int] | None = None) -> Tenso
     """Remove the given axes, which have length one, or all axes of length one."""
 def stack(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Stack tensors of one shape along a new axis."""
-def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_laplace(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Values of the Laplace distribution with mean 0 and scale 1."""
-def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_normal(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Normal values with mean 0 and standard deviation 1."""
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
@@ -2640,7 +2639,7 @@ def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: Tensor
     """The tensor with ``updates`` subtracted at coordinates."""
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """The tensor with ``updates`` written at coordinates."""
-def tensor_slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+def tensor_slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
     """The part from ``begin`` on, of a size."""
 def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis."""
@@ -2648,7 +2647,7 @@ def tensor_sub(input: TensorLike, other: TensorLike) -> Tensor:
     """The difference."""
 def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
     """``x`` where it is above ``thr``, ``value`` elsewhere."""
-def tile(input: TensorLike, dims: TensorShape) -> Tensor:
+def tile(input: TensorLike, dims: AnyShape) -> Tensor:
     """Repeat the tensor a number of times along each axis."""
 def top_k(input_x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
     """The ``k`` largest elements along the last axis, and their indices as int32."""
@@ -2693,7 +2692,7 @@ def unbind(input: TensorLike, dim: int = 0) -> tuple[Tensor, ...]:
 def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
            stride: Sizes = 1) -> Tensor:
     """The windows of images as columns."""
-def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
+def uniform(shape: AnyShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
     """Uniform values from ``minval`` to before ``maxval``."""
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
@@ -2743,7 +2742,7 @@ def xdivy(x: TensorLike, y: TensorLike) -> Tensor:
     """``x / y``, and 0 where ``x`` is 0."""
 def xlogy(input: TensorLike, other: TensorLike) -> Tensor:
     """``input * log(other)``, and 0 where ``input`` is 0."""
-def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def zeros(size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Zeros."""
 def zeros_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Zeros with the shape of a tensor, in its dtype or another."""

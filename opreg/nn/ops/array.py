@@ -14,7 +14,7 @@ from ...cells.grad import stop_gradient
 from ...cells.parameter import assign
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase, is_number
-from ...cells.typing import ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
@@ -99,7 +99,7 @@ def assign_sub(variable: Tensor, value: TensorLike) -> Tensor:
     return assign(variable, variable - like(value, variable))
 
 
-def reshape(input: TensorLike, shape: TensorShape) -> Tensor:
+def reshape(input: TensorLike, shape: AnyShape) -> Tensor:
     """The same values in another shape; one -1 is inferred."""
     return tensor(input).reshape(shape_of(shape))
 
@@ -425,12 +425,12 @@ def diff(x: TensorLike, n: int = 1, axis: int = -1, prepend: TensorLike | None =
 # --------------------------------------------------------------------------------------------------- repeated
 
 
-def tile(input: TensorLike, dims: TensorShape) -> Tensor:
+def tile(input: TensorLike, dims: AnyShape) -> Tensor:
     """Repeat the tensor a number of times along each axis."""
     return ops.tile(tensor(input), reps=shape_of(dims))
 
 
-def repeat_interleave(input: TensorLike, repeats: TensorShape, axis: int | None = None) -> Tensor:
+def repeat_interleave(input: TensorLike, repeats: AnyShape, axis: int | None = None) -> Tensor:
     """Repeat each slice along an axis, or each element of the flat tensor.
 
     Parameters
@@ -455,7 +455,7 @@ def repeat_elements(x: TensorLike, rep: int, axis: int = 0) -> Tensor:
     return repeat_interleave(x, rep, axis)
 
 
-def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
+def broadcast_to(input: TensorLike, shape: AnyShape) -> Tensor:
     """Broadcast to a shape; -1 keeps a length."""
     x, target = tensor(input), list(shape_of(shape))
     extra = len(target) - x.ndim
@@ -471,7 +471,7 @@ def broadcast_to(input: TensorLike, shape: TensorShape) -> Tensor:
     return ops._np_broadcast_to(x, shape=tuple(target)) if target else x
 
 
-def expand(input_x: TensorLike, size: TensorShape) -> Tensor:
+def expand(input_x: TensorLike, size: AnyShape) -> Tensor:
     """See ``broadcast_to``."""
     return broadcast_to(input_x, size)
 

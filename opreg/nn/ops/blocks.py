@@ -136,7 +136,7 @@ def _placed(name: str, lines: Tensor, rows: int, columns: int, low: int, high: i
 
 
 def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:
-    """Matrices with other numbers on some diagonals; see ``matrix_diag_part``.
+    """Matrices with other elements on some diagonals; see ``matrix_diag_part``.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.trace import create
-from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Number, TensorDType, TensorLike
 from ...core.registry import get, ops
 from ...core.spec import as_dtype
 from ...errors import ArgumentError
@@ -26,7 +26,7 @@ def _number(value: Tensor | Number) -> float:
     return plain(value.asnumpy().item() if isinstance(value, (TensorBase, NDArray)) else value)
 
 
-def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def zeros(size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Zeros; float32 by default.
 
     Examples
@@ -37,18 +37,18 @@ def zeros(size: TensorShape, dtype: TensorDType = None) -> Tensor:
     return create(get("_zeros"), shape=shape_of(size), dtype=whole_dtype(dtype, np.float32))
 
 
-def ones(shape: TensorShape, dtype: TensorDType = None) -> Tensor:
+def ones(shape: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Ones; float32 by default."""
     return create(get("_ones"), shape=shape_of(shape), dtype=whole_dtype(dtype, np.float32))
 
 
-def full(size: TensorShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
+def full(size: AnyShape, fill_value: Tensor | Number, *, dtype: TensorDType = None) -> Tensor:
     """A tensor filled with one value; the default dtype is int64 for an integer and float32 for a float."""
     default = np.float32 if isinstance(_number(fill_value), float) else np.int64
     return fill(whole_dtype(dtype, default), size, fill_value)
 
 
-def fill(type: TensorDType, shape: TensorShape, value: Tensor | Number) -> Tensor:
+def fill(type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor:
     """A tensor filled with one value, in a given dtype."""
     dtype, dims = as_dtype(type), shape_of(shape)
     if not is_number(value) and not isinstance(value, (TensorBase, NDArray)):

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor, masked
 from ...cells.tensor_base import is_number
-from ...cells.typing import TensorLike, TensorShape
+from ...cells.typing import AnyShape, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits
 from ...errors import ArgumentError, ShapeError
@@ -100,7 +100,7 @@ def index_select(input: TensorLike, axis: int, index: TensorLike) -> Tensor:
     return gather(input, index, axis)
 
 
-def slice(input_x: TensorLike, begin: TensorShape, size: TensorShape) -> Tensor:
+def slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
     """The part from ``begin`` on, of a size; -1 means up to the end.
 
     Parameters
@@ -270,7 +270,7 @@ def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
 # -------------------------------------------------------------------------------------------------------- put
 
 
-def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorShape) -> Tensor:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor:
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``; the reverse of ``gather_nd``."""
     updates, dims = tensor(updates), shape_of(shape)
     return _added(zeros(dims, updates._dt), indices, updates)

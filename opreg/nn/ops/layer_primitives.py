@@ -9,7 +9,7 @@ import numpy as np
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
-from ...cells.typing import Axes, Sizes, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, Sizes, TensorLike
 from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ShapeError
@@ -210,7 +210,7 @@ def _weights(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
     return shares
 
 
-def _resize_bilinear(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
+def _resize_bilinear(image: TensorLike, size: AnyShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
     x, new = _image("ResizeBilinearV2", image, size, floating)
     rows, columns = (scalar(_weights(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
     return ops._npi_matmul(ops._npi_matmul(rows, x), ops.transpose(columns, axes=(1, 0)))
@@ -223,14 +223,14 @@ def _nearest(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
     return np.minimum(np.floor(places + np.float32(align_corners / 2)), old - 1).astype(np.int64)
 
 
-def _resize_nearest(image: TensorLike, size: TensorShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
+def _resize_nearest(image: TensorLike, size: AnyShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
     x, new = _image("ResizeNearestNeighbor", image, size, tensor)
     for axis, length in enumerate(new, 2):
         x = ops.take(x, tensor(_nearest(x.shape[axis], length, align_corners, half_pixel_centers)), axis=axis)
     return x
 
 
-def _image(name: str, image: TensorLike, size: TensorShape, as_tensor: Callable[[TensorLike], Tensor]
+def _image(name: str, image: TensorLike, size: AnyShape, as_tensor: Callable[[TensorLike], Tensor]
            ) -> tuple[Tensor, tuple[int, ...]]:
     """Images with two spatial axes, and their requested size."""
     x, new = as_tensor(image), shape_of(size)

@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray, numbers_of
 from ...cells import dtype as dtypes
 from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase, is_number
-from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...core.tracing import TraceError
@@ -117,7 +117,7 @@ def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
     return int(axis) % rank
 
 
-def shape_of(size: TensorShape) -> tuple[int, ...]:
+def shape_of(size: AnyShape) -> tuple[int, ...]:
     """A shape given as an int, a tuple or list, or a tensor with values."""
     if isinstance(size, (int, np.integer)):
         return (int(size),)

@@ -17,7 +17,7 @@ from ...cells.dtype import DType
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
-from ...cells.typing import Axes, Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
@@ -369,17 +369,17 @@ def _as(name: str, dtype: str) -> Callable[[Tensor], Tensor]:
     return method
 
 
-def new_zeros(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def new_zeros(self: Tensor, size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Zeros of a shape, in this dtype or another."""
     return creation.zeros(size, self._dt if dtype is None else dtype)
 
 
-def new_ones(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def new_ones(self: Tensor, size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Ones of a shape, in this dtype or another."""
     return creation.ones(size, self._dt if dtype is None else dtype)
 
 
-def new_full(self: Tensor, size: TensorShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
+def new_full(self: Tensor, size: AnyShape, fill_value: Tensor | Number, dtype: TensorDType = None) -> Tensor:
     """A tensor of a shape filled with a value, in this dtype or another."""
     return creation.fill(self._dt if dtype is None else dtype, size, fill_value)
 
@@ -459,7 +459,7 @@ def cast_to(self: Tensor, dtype: TensorDType = None) -> Tensor | DType:
     return self.dtype if dtype is None else self.astype(dtype)
 
 
-def new_empty(self: Tensor, size: TensorShape, dtype: TensorDType = None) -> Tensor:
+def new_empty(self: Tensor, size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """A tensor of a shape, in this dtype or another; programs must not rely on its values, which are zeros."""
     return new_zeros(self, size, dtype)
 

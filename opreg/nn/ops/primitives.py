@@ -14,7 +14,7 @@ from ...cells.python_op import call
 from ...cells.state import STATE
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
-from ...cells.typing import Axes, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Axes, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
@@ -46,7 +46,7 @@ def _dtype(x: TensorLike) -> dtypes.DType:
     return tensor(x).dtype
 
 
-def _fill(shape: TensorShape, value: TensorLike) -> Tensor:
+def _fill(shape: AnyShape, value: TensorLike) -> Tensor:
     return array.broadcast_to(value, shape)
 
 
@@ -502,19 +502,19 @@ def _dropout(x: TensorLike, *, keep_prob: float, **_: object) -> tuple[Tensor, T
     return y, mask._cast(x._dt)
 
 
-def _standard_normal(shape: TensorShape, **_: object) -> Tensor:
+def _standard_normal(shape: AnyShape, **_: object) -> Tensor:
     return random.standard_normal(shape)
 
 
-def _standard_laplace(shape: TensorShape, **_: object) -> Tensor:
+def _standard_laplace(shape: AnyShape, **_: object) -> Tensor:
     return random.standard_laplace(shape)
 
 
-def _uniform_real(shape: TensorShape, **_: object) -> Tensor:
+def _uniform_real(shape: AnyShape, **_: object) -> Tensor:
     return random.rand(shape)
 
 
-def _uniform_int(shape: TensorShape, low: Tensor | float, high: Tensor | float, **_: object) -> Tensor:
+def _uniform_int(shape: AnyShape, low: Tensor | float, high: Tensor | float, **_: object) -> Tensor:
     return random.uniform(shape, low, high, dtype=np.int32)
 
 

@@ -15,7 +15,7 @@ from ...cells.state import STATE
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.trace import create
-from ...cells.typing import Number, TensorDType, TensorLike, TensorShape
+from ...cells.typing import AnyShape, Number, TensorDType, TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
@@ -48,22 +48,22 @@ def _uniform(shape: Sequence[int], dtype: np.dtype = _F32, low: float = 0.0, hig
     return create(get("_random_uniform"), low=low, high=high, shape=tuple(shape), dtype=drawn)
 
 
-def standard_normal(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_normal(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Normal values with mean 0 and standard deviation 1; float32."""
     return create(get("_random_normal"), loc=0.0, scale=1.0, shape=shape_of(shape), dtype=_F32)
 
 
-def normal(shape: TensorShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
+def normal(shape: AnyShape, mean: Tensor | Number, stddev: Tensor | Number, seed: int | None = None) -> Tensor:
     """Normal values; mean and standard deviation are numbers or tensors that broadcast to the shape."""
     return standard_normal(_spread(shape, mean, stddev)) * stddev + mean
 
 
-def _spread(shape: TensorShape, *parameters: Tensor | Number) -> tuple[int, ...]:
+def _spread(shape: AnyShape, *parameters: Tensor | Number) -> tuple[int, ...]:
     shapes = [() if is_number(parameter) else tensor(parameter).shape for parameter in parameters]
     return np.broadcast_shapes(shape_of(shape), *shapes)
 
 
-def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
+def uniform(shape: AnyShape, minval: Tensor | float, maxval: Tensor | float, seed: int | None = None,
             dtype: TensorDType = None) -> Tensor:
     """Uniform values from ``minval`` to before ``maxval``; integers for an integer dtype."""
     target = whole_dtype(dtype, _F32)
@@ -71,19 +71,19 @@ def uniform(shape: TensorShape, minval: Tensor | float, maxval: Tensor | float, 
     return (drawn if is_floating(target) else ops.floor(drawn))._cast(target)
 
 
-def laplace(shape: TensorShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
+def laplace(shape: AnyShape, mean: Tensor | Number, lambda_param: Tensor | Number, seed: int | None = None
            ) -> Tensor:
     """Values of the Laplace distribution with a given mean and scale."""
     return standard_laplace(_spread(shape, mean, lambda_param)) * lambda_param + mean
 
 
-def standard_laplace(shape: TensorShape, seed: int | None = None) -> Tensor:
+def standard_laplace(shape: AnyShape, seed: int | None = None) -> Tensor:
     """Values of the Laplace distribution with mean 0 and scale 1."""
     drawn = _uniform(shape_of(shape), low=-0.5, high=0.5)
     return -ops.sign(drawn) * ops.log(1 - 2 * ops.abs(drawn) + float(np.finfo(np.float32).tiny))
 
 
-def randint(low: int, high: int, size: TensorShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
+def randint(low: int, high: int, size: AnyShape, seed: int | None = None, *, dtype: TensorDType = None) -> Tensor:
     """Random integers from ``low`` to before ``high``; int64 by default."""
     if not low < high:
         raise ArgumentError(f"randint: low must be less than high, got {low} and {high}")
@@ -101,7 +101,7 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
     return randint(low, high, x.shape, dtype=target)
 
 
-def rand(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def rand(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Uniform values from 0 to before 1; the shape is given as arguments, or as one tuple."""
     return _uniform(_shape(size), whole_dtype(dtype, _F32))
 
@@ -112,7 +112,7 @@ def rand_like(input: TensorLike, seed: int | None = None, *, dtype: TensorDType 
     return _uniform(x.shape, whole_dtype(dtype, x._dt))
 
 
-def randn(*size: TensorShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
+def randn(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
     """Standard normal values; the shape is given as arguments, or as one tuple."""
     return standard_normal(_shape(size))._cast(whole_dtype(dtype, _F32))
 

@@ -10,7 +10,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...cells.typing import Number, Sizes, TensorDType, TensorLike
 from ...core.registry import ops
-from ...core.spec import as_dtype, is_floating, show
+from ...core.spec import as_dtype, is_floating, limits, show
 from ...errors import ArgumentError, ShapeError
 from .array import broadcast_to, concat, flip, vstack
 from .creation import full, linspace
@@ -148,7 +148,7 @@ def _running_logsumexp(x: TensorLike, axis: int | Tensor, *, exclusive: bool, re
     along = one_axis(axis, x.ndim, "CumulativeLogsumexp")
     turned = flip(x, (along,)) if reverse else x
     if exclusive:
-        least = float(np.finfo(x._dt).min)  # finite, as in MindSpore, so that derivatives are
+        least = limits(x._dt)[0]  # finite, as in MindSpore, so that derivatives are
         before = full(tuple(1 if i == along else n for i, n in enumerate(x.shape)), least, dtype=x._dt)
         turned = ops.slice_axis(concat((before, turned), along), axis=along, begin=0, end=x.shape[along])
     result = logcumsumexp(turned, along)

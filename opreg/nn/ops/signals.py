@@ -19,13 +19,13 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 _add = adder(globals(), __all__)
 
 
-def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType, default: type[np.floating],
+def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType, default: TensorDType,
             weights: Callable[[int], np.ndarray]) -> Tensor:
     """The weights of a symmetric window; a periodic one leaves out the last of a window longer by one."""
     count = int(length.asnumpy() if isinstance(length, TensorBase) else length)
     if count < 0:
         raise ArgumentError(f"{name}: window_length must be at least 0, got {count}")
-    kind = np.dtype(default) if dtype is None else as_dtype(dtype)
+    kind = as_dtype(default if dtype is None else dtype)
     if not is_floating(kind):
         raise TypeError(f"{name}: dtype must be floating, got {kind}")
     values = np.ones(count) if count < 2 else weights(count + bool(periodic))[:count]

@@ -116,7 +116,7 @@ def _masks(graph: Graph) -> set[str]:
 
 class ModelCell(Cell):
     """An ONNX model as a Cell. Its floating-point initializers are Parameters, under their names, and so are tensors of
-    several numbers in ``Constant`` nodes, branches and loops.
+    several elements in ``Constant`` nodes, branches and loops.
 
     Scalars are constants, and so are values that nodes read on the host, as the scales of ``Resize``.
 

@@ -595,7 +595,7 @@ class Node:
         return self.shape(value)[axis] if length is ANY else length
 
     def lengths_but_one(self, value: Any) -> Shape:
-        """The shape of a value for reshaping: -1 for the first length, if it is dynamic."""
+        """The shape of a value as an argument of a reshape, with -1 as the first length if that is dynamic."""
         first, *rest = self.lengths(value)
         return (-1, *rest) if first is ANY and is_known(tuple(rest)) else self.shape(value)
 

@@ -185,7 +185,7 @@ class Estimator:
         for metric in self.val_metrics:
             metric.reset()
         _, epoch_begin, batch_begin, batch_end, epoch_end, _ = self._categorize_handlers(
-            self._with_defaults(event_handlers, self.val_metrics, self.val_metrics, []))
+            self._add_default_handlers(event_handlers, self.val_metrics, self.val_metrics, []))
         for handler in epoch_begin:
             handler.epoch_begin(self)
         for batch in val_data:
@@ -248,10 +248,11 @@ class Estimator:
         defaults: list[EventHandler] = [StoppingHandler(self.max_epoch, self.max_batch), GradientUpdateHandler()]
         if val_data is not None:
             defaults.append(ValidationHandler(val_data, self.evaluate))
-        return self._with_defaults(event_handlers, self.train_metrics, self.train_metrics + self.val_metrics, defaults)
+        known_metrics = self.train_metrics + self.val_metrics
+        return self._add_default_handlers(event_handlers, self.train_metrics, known_metrics, defaults)
 
-    def _with_defaults(self, event_handlers: Any, metrics: list[EvalMetric], known_metrics: list[EvalMetric],
-                       defaults: list[EventHandler]) -> list[Any]:
+    def _add_default_handlers(self, event_handlers: Any, metrics: list[EvalMetric], known_metrics: list[EvalMetric],
+                              defaults: list[EventHandler]) -> list[Any]:
         """Handlers in their order: the given ones, and the default ones whose class is not among them."""
         handlers = handlers_of(event_handlers)
         for default in (*defaults, MetricHandler(metrics), LoggingHandler(metrics=metrics)):

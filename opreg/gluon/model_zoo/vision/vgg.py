@@ -79,10 +79,10 @@ def get_vgg(num_layers: int, pretrained: bool = False, ctx: Context | list[Conte
     return net
 
 
-def _with_norm(num_layers: int, **kwargs: Any) -> VGG:
+def _make_with_norm(num_layers: int, **kwargs: Any) -> VGG:
     return get_vgg(num_layers, **{**kwargs, "batch_norm": True})
 
 
 vgg11, vgg13, vgg16, vgg19 = [family_function(__name__, f"vgg{layers}", get_vgg, layers) for layers in _KINDS]
-vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = [family_function(__name__, f"vgg{layers}_bn", _with_norm, layers)
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = [family_function(__name__, f"vgg{layers}_bn", _make_with_norm, layers)
                                           for layers in _KINDS]

@@ -229,7 +229,7 @@ def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | No
     return ops.pad(input, pad, mode, value)
 
 
-# ---------------------------------------------------------------------------------------- normalization, at random
+# ---------------------------------------------------------------------------------------- normalization, dropout
 
 
 def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorLike, weight: TensorLike | None = None,
