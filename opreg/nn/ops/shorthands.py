@@ -233,6 +233,11 @@ def _identities(x: Sequence[TensorLike]) -> tuple[Tensor, ...]:
     return tuple([tensor(each) for each in x])
 
 
+def _shape(input_x: TensorLike) -> Tensor:
+    """The shape, as a tensor of int64."""
+    return tensor(np.array(tensor(input_x).shape, np.int64))
+
+
 def _largest(input: TensorLike, *, output_size: Sizes) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each part of images that are divided into ``output_size`` parts, and its place."""
     return adaptive_max_pool2d(input, output_size, True)
@@ -258,4 +263,5 @@ _add("LowerBound", _bound(False), {"out_type": np.dtype(np.int32)})
 _add("UpperBound", _bound(True), {"out_type": np.dtype(np.int32)})
 _add("MulNoNan", _without_nan)
 _add("NthElement", _nth, {"reverse": False})
+_add("TensorShape", _shape)
 _add("UnravelIndex", _unravelled)
