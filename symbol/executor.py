@@ -11,7 +11,6 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.core.gradient import CUT
-from opreg.core.graph import Node
 from opreg.core.invalidation import watch, watch_memory
 from opreg.core.op import Op
 from opreg.core.spec import is_known, show
@@ -26,11 +25,10 @@ from .compile import simplified
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
-from .plan import Before, Plan, Segment, Step
+from .plan import Before, Plan, Segment
 from .plans import Plans, run_segment
 from .program import Bound, Program
 from .reduction import Reduced, Reduction
-from .replay import segments
 from .single_thread import SingleThread
 from .symbol import Symbol
 from .update import Index, Update, Updater
@@ -75,16 +73,11 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
-        self._nodes: dict[int, list[Node]] = {}  # by the identity of the bound array
-        for array, node in zip([*args, *aux], bound.arrays):
-            self._nodes.setdefault(id(array), []).append(node)
         watch(self)
         watch_memory(self)
 
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
-    # A whole step as one segment, behind the plan and the update that it was made from.
-    _whole: tuple[Plan, Segment | None, Segment] | None = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
@@ -221,7 +214,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         array([2.25, 2.25], dtype=float32)
         """
         with self._exclusive():
-            self._whole = None
+            self._plans.step = None
             if optimizer is None:
                 self._update = None
                 return
@@ -352,7 +345,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             segment = update.ready()
             self._ready, self._mode = None, True
             self._noted[True] = plan.noting(
-                functools.partial(run_segment, self._single_segment(plan, segment), self._ctx, True))
+                functools.partial(run_segment, self._plans.step_segment(plan, segment), self._ctx, True))
             if CUT.lost:
                 _warn_of_cut(self.grad_arrays)
             if segment is None:
@@ -365,15 +358,6 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._differentiate(True, True)
         plan = self._planned(True)
         return None if self._plans.monitored or type(plan.forward) is Segment else plan
-
-    def _single_segment(self, plan: Plan, update: Segment | None) -> Segment:
-        """Forward, backward and update as one segment."""
-        if self._whole is None or self._whole[0] is not plan or self._whole[1] is not update:
-            updates = [] if update is None else update.steps
-            stores = [Step(None, "copy", [], "auxiliary states", plan.stores, [], self._ctx)] if plan.stores else []
-            make = segments([*plan.contexts.values(), *[step.ctx for step in updates]])
-            self._whole = plan, update, make([*plan.forward.steps, *stores, *plan.backward.steps, *updates])
-        return self._whole[2]
 
     def _before(self, mode: bool) -> Before:
         """The states before the last forward of a mode that a caller ran."""
@@ -407,7 +391,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     def _forget(self, mode: bool) -> None:
         """Drop the plans for a mode; the next use builds them again."""
         self._plans.forget(mode)
-        self._ready = self._whole = None
+        self._ready = self._plans.step = None
 
     def _planned(self, mode: bool) -> Plan:
         """The plan for a mode, built again if something has changed that users' code read when it was traced."""
@@ -456,7 +440,9 @@ class Executor(SingleThread, BoundArrays, PlanReports):
 
     def on_new_memory(self, array: NDArray) -> None:
         """Drop all plans if they hold the former memory of an array."""
-        nodes, bound = self._nodes.get(id(array), ()), self._bound
+        bound = self._bound
+        bound_arrays = zip(bound.arrays, [*self.arg_arrays, *self.aux_arrays])
+        nodes = [node for node, other in bound_arrays if other is array]
         for node in nodes:
             before, bound.arrays[node] = bound.arrays[node], array._data
             for at, output in enumerate(self.outputs):
@@ -519,8 +505,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     def _plans_of(self, is_train: bool) -> Sequence[ReportedPlan]:
         plan = self._plans[is_train]
         found, update = [("forward", plan.forward), ("backward", plan.backward)], self._update
-        more = [] if self._whole is None or self._whole[0] is not plan else [
-            f"a step of all, {self._whole[2].description()}"]
+        step = self._plans.step
+        more = [] if step is None or step[0] is not plan else [f"a step of all, {step[2].description()}"]
         if update is not None and update.segment is None:
             more.append(f"update: {update.reason}")
         elif update is not None and update.segment is not None and is_train:
@@ -530,7 +516,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                              self._plans.reports.get(is_train))]
 
     def _plans_to_measure(self, is_train: bool) -> Sequence[ReportedPlan]:
-        self._ready = self._whole = None
+        self._ready = self._plans.step = None
         return self._plans_of(is_train)
 
     def _nbytes_bound(self) -> dict[str, int]:

@@ -20,8 +20,9 @@ from .compile import compile_program
 from .inspect.checking import KernelReport, check_kernels
 from .inspect.finite import check_numbers
 from .inspect.monitor import Monitor, MonitorCallback
-from .plan import Plan, Segment
+from .plan import Plan, Segment, Step
 from .program import Bound, Program
+from .replay import segments
 
 __all__ = ["Plans", "in_mode", "run_segment"]
 
@@ -48,11 +49,14 @@ class Plans(dict[bool, Plan]):
         use the same memory.
     reports : dict of bool to function
         The reports of compared kernels, by mode.
+    step : tuple of (Plan, Segment or None, Segment) or None
+        The plan for training, the segment of an update, and the cached segment of both; see ``step_segment``.
     """
 
     def __init__(self, bound: Bound, gradients: dict[bool, bool | None], check: bool | str, numbers: bool | str):
         self.bound, self._gradients, self._check, self._numbers = bound, gradients, check, numbers
         self.reports: dict[bool, Callable[[], KernelReport]] = {}
+        self.step: tuple[Plan, Segment | None, Segment] | None = None
         self._monitor = Monitor()
         self._others: dict[bool, Plan] = {}  # plans with a monitor while none is set, else plans without
         self.orders: dict[Context, Callable[[], None]] = {}
@@ -85,6 +89,16 @@ class Plans(dict[bool, Plan]):
             warn(f"operator {name!r} was registered again after an executor was bound; the executor uses the previous "
                  f"operator until the symbol is bound again")
         self._warned |= replaced
+
+    def step_segment(self, plan: Plan, update: Segment | None) -> Segment:
+        """Forward, backward and the update of the weights as one segment."""
+        if self.step is None or self.step[0] is not plan or self.step[1] is not update:
+            updates = [] if update is None else update.steps
+            copies = Step(None, "copy", [], "auxiliary states", plan.stores, [], self.bound.ctx)
+            stores = [copies] if plan.stores else []
+            make = segments([*plan.contexts.values(), *[step.ctx for step in updates]])
+            self.step = plan, update, make([*plan.forward.steps, *stores, *plan.backward.steps, *updates])
+        return self.step[2]
 
     def wait(self) -> None:
         """Let the current streams wait for the streams of the last run, which used the same memory."""
