@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import trace_events
 from .aliases import inner
 from .core.events import Events, Span
-from .errors import ArgumentError, OpError, did_you_mean
+from .errors import ArgumentError, OpError, did_you_mean, refuse_keywords
 from .trace_events import collect as profile
 
 __all__ = ["set_config", "set_state", "dump", "dumps", "pause", "resume", "profile", "Domain", "Task", "Frame", "Event",
@@ -442,6 +442,14 @@ class Marker:
             _PROFILER.events.moment(f"{self.domain},instant_marker", self.name, letters[scope])
 
 
+#: Settings of MindSpore's profiler for devices that it runs on.
+_MINDSPORE_SETTINGS = (
+    "profiler_level", "activities", "schedule", "on_trace_ready", "profile_memory", "aic_metrics", "with_stack",
+    "data_simplification", "l2_cache", "hbm_ddr", "pcie", "data_process", "parallel_strategy", "sync_enable", "mstx",
+    "mstx_domain_include", "mstx_domain_exclude", "sys_io", "sys_interconnection", "host_sys", "aicore_metrics",
+    "op_time", "profile_communication", "profile_framework", "timeline_limit", "host_stack", "ascend_job_id")
+
+
 class Profiler:
     """MindSpore's profiler: it records from its start on, and ``analyse`` writes a trace.
 
@@ -452,7 +460,7 @@ class Profiler:
     start_profile : bool
         Whether to record at once, and not from ``start`` on.
     **settings
-        Other settings of MindSpore, accepted without effect.
+        Other settings of MindSpore, by their names, accepted without effect.
 
     Examples
     --------
@@ -467,6 +475,7 @@ class Profiler:
 
     def __init__(self, *, output_path: str | os.PathLike[str] = "./data", start_profile: bool = True,
                  **settings: object):
+        refuse_keywords("Profiler", settings, _MINDSPORE_SETTINGS)
         self.output_path, self.events, self._runs = Path(output_path), Events(), False
         if start_profile:
             self.start()
@@ -487,8 +496,9 @@ class Profiler:
     def step(self) -> None:
         """The end of a step; has no effect, since the trace has the time of each event."""
 
-    def analyse(self, **settings: object) -> None:
-        """Stop recording, and write the trace; the settings have no effect."""
+    def analyse(self, offline_path: str | None = None, pretty: bool = False, step_list: list[int] | None = None,
+                mode: str = "sync") -> None:
+        """Stop recording, and write the trace; the arguments, which MindSpore has, have no effect."""
         self.stop()
         self.output_path.mkdir(parents=True, exist_ok=True)
         self.events.save(self.output_path / "profile.json")

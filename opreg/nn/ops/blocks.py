@@ -153,17 +153,14 @@ def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, alig
 
 def _diag(x: TensorLike, k: TensorLike, num_rows: int | Tensor, num_cols: int | Tensor, padding_value: TensorLike, *,
           align: str) -> Tensor:
-    """Matrices with given diagonals; see ``matrix_diag``."""
     return matrix_diag(x, k, num_rows, num_cols, padding_value, align)
 
 
 def _diag_part(x: TensorLike, k: TensorLike, padding_value: TensorLike, *, align: str) -> Tensor:
-    """Diagonals of matrices; see ``matrix_diag_part``."""
     return matrix_diag_part(x, k, padding_value, align)
 
 
 def _set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike, *, align: str) -> Tensor:
-    """Matrices with other diagonals; see ``matrix_set_diag``."""
     return matrix_set_diag(x, diagonal, k, align)
 
 
