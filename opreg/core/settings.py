@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, is_ours
+from .cache import cached
 
 __all__ = ["Checked", "check_arguments", "number", "whole_number", "kinds_of"]
 
@@ -137,11 +138,17 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
 
 def _expected_words(value: object, annotation: object) -> str:
     """The values that an annotation allows, in words; empty if this is one, or a type is not checked."""
-    checks = [_CHECKS.get(kind) for kind in kinds_of(annotation)]
-    known = [check for check in checks if check is not None]
-    if len(known) < len(checks) or any(allows(value) for allows, _ in known):
+    checks = _checks_of(annotation)
+    if not checks or any(allows(value) for allows, _ in checks):
         return ""
-    return " or ".join(words for _, words in known)
+    return " or ".join(words for _, words in checks)
+
+
+@cached(256)
+def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
+    """The checks of an annotation's types; none if one of the types has no check."""
+    kinds = kinds_of(annotation)
+    return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()
 
 
 class Checked:
