@@ -28,8 +28,8 @@ _add_class = adder(globals(), __all__)
 # --------------------------------------------------------------------------- written to a Parameter
 
 
-def _whole(**settings: object) -> None:
-    """Accept settings, which the repr of a primitive does not show."""
+def _check_nothing(**settings: object) -> None:
+    """Accept all settings of a primitive."""
 
 
 def _writer(verb: str, kind: str) -> None:
@@ -42,11 +42,11 @@ def _writer(verb: str, kind: str) -> None:
         return assign(input_x, function(input_x, places if nd else ops.expand_dims(places, axis=-1), updates))
 
     write.__name__ = write.__qualname__ = f"{verb}_{kind}"
-    where_ = "at coordinates, which the last axis of ``indices`` holds" if nd else "at indices of the first axis"
-    done = {"update": "overwritten with", "add": "with added", "sub": "less", "mul": "times", "div": "divided by",
-            "max": "raised to at least", "min": "lowered to at most"}[kind]
-    write.__doc__ = (f"The Parameter ``input_x`` {done} ``updates`` {where_}; returns the Parameter, which holds the "
-                     "result.")
+    places_text = "at coordinates, which the last axis of ``indices`` holds" if nd else "at indices of the first axis"
+    change = {"update": "overwritten with", "add": "with added", "sub": "less", "mul": "times", "div": "divided by",
+              "max": "raised to at least", "min": "lowered to at most"}[kind]
+    write.__doc__ = (f"The Parameter ``input_x`` {change} ``updates`` {places_text}; returns the Parameter, which "
+                     "holds the result.")
     globals()[write.__name__] = write
     __all__.append(write.__name__)
 
@@ -54,7 +54,8 @@ def _writer(verb: str, kind: str) -> None:
         return write(input_x, indices, updates)
 
     call.__doc__ = write.__doc__
-    _add_class(("ScatterNd" if nd else "Scatter") + kind.capitalize(), call, {"use_locking": kind == "update"}, _whole)
+    title = ("ScatterNd" if nd else "Scatter") + kind.capitalize()
+    _add_class(title, call, {"use_locking": kind == "update"}, _check_nothing)
 
 
 for _kind in ("update", "add", "sub", "mul", "div", "max", "min"):
