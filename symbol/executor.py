@@ -214,7 +214,6 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         array([2.25, 2.25], dtype=float32)
         """
         with self._exclusive():
-            self._plans.step = None
             if optimizer is None:
                 self._update = None
                 return

@@ -39,6 +39,7 @@ class FileWriter:
     Examples
     --------
     >>> import tempfile
+    >>> from opreg.mindrecord import FileReader
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     writer = FileWriter(f"{folder}/rows.mindrecord")
     ...     schema = writer.add_schema({"label": {"type": "int32"}, "x": {"type": "float32", "shape": [2]}})

@@ -402,7 +402,7 @@ def test_the_number_of_variants_is_bounded():
         return x * int(x[0])
 
     values = [Tensor([float(i), 1.0]) for i in range(VARIANTS + 8)]
-    found = left(function, f"test_control.py:.* more than {VARIANTS} variants", *values)
+    found = left(function, f"test_control.py:.* more than {VARIANTS} combinations", *values)
     assert [each.asnumpy().tolist() for each in found] == [[float(i * i), float(i)] for i in range(VARIANTS + 8)]
     count = len(seen)
     with warnings.catch_warnings():

@@ -9,7 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg import sym
-from opreg.builtin.layers import scaled_attention
+from opreg.builtin.layers import attention_scores
 from opreg.core.registry import get
 from opreg.symbol import compile as compiling
 from opreg.symbol.symbol import Symbol
@@ -27,9 +27,9 @@ LAID_APART = {"q": (QUERIES, 2, 3 * SIZE), "k": (KEYS, 2, 3 * 2 * SIZE)}
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(scaled_attention, "_QUERIES", 5)
-    monkeypatch.setattr(scaled_attention, "_KEYS", 4)
-    monkeypatch.setattr(scaled_attention, "_WORTH", 1)
+    monkeypatch.setattr(attention_scores, "_QUERIES", 5)
+    monkeypatch.setattr(attention_scores, "_KEYS", 4)
+    monkeypatch.setattr(attention_scores, "_WORTH", 1)
 
 
 def _scores(scale: float = 0.5) -> Symbol:
