@@ -395,9 +395,7 @@ class Block(Checked):
         except Exception as error:
             if not any(text.startswith("in block ") for text in getattr(error, "__notes__", ())):
                 given = ", ".join([_in_words(value) for value in args])
-                block = repr(self)
-                block = type(self).__name__ if "\n" in block else block
-                note(error, f"in block {self.name}, {block}, given {given}")
+                note(error, f"in block {self.name}, {_title(self)}, given {given}")
             raise
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
@@ -421,6 +419,15 @@ class Block(Checked):
             When the block is hybridized.
         """
         print_summary(self, inputs)
+
+
+def _title(block: Block) -> str:
+    """A block in errors: its repr if that is one line, else its class."""
+    try:
+        text = repr(block)
+    except Exception:  # a user's __repr__
+        text = "\n"
+    return type(block).__name__ if "\n" in text else text
 
 
 def _in_words(value: Any) -> str:

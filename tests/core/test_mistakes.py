@@ -439,6 +439,19 @@ def test_a_block_that_fails_is_named_with_its_inputs(call: Any, kind: Any, words
     assert [note for note in getattr(caught.value, "__notes__", []) if note.startswith("in block")] == notes
 
 
+def test_an_error_in_a_block_whose_repr_fails_leaves_as_itself() -> None:
+    class Broken(mx.gluon.Block):
+        def forward(self, x):  # type: ignore[no-untyped-def]
+            raise KeyError("the user's")
+
+        def __repr__(self) -> str:
+            raise RuntimeError("another")
+
+    with pytest.raises(KeyError, match="the user's") as caught:
+        Broken(prefix="broken_")(nd.ones(2))
+    assert caught.value.__notes__[-1] == "in block broken, Broken, given (2,) float32"
+
+
 def test_annotations_of_a_users_class_are_not_checked_but_keywords_that_it_passes_on_are() -> None:
     class Decayed(mx.optimizer.SGD):
         def __init__(self, rate, often: int = None, **rest):  # type: ignore[no-untyped-def,assignment]  # noqa: RUF013
