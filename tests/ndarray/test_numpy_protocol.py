@@ -153,12 +153,14 @@ def test_numbers_that_the_dtype_does_not_hold_are_compared_exactly(way):
     values = np.uint8([0, 3, 100, 127, 255])
     for name, function in list(BEYOND.items())[:2 if way == "NDArray" else None]:  # arrays of nd compare as MXNet does
         if way == "body":
+            if name in ("below", "above") and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+                continue  # a body's first call is one of NumPy, whose clip refuses such limits
             body = mx.operator.define(partial(_on_elements, function), name="_example_beyond", traced=True)
             found = body(nd.array(values, dtype="uint8"))
         else:
             call = mx.jit(function) if way == "compiled" else function
             found = call(nd.array(values, dtype="uint8") if way == "NDArray" else nn.Tensor(values))
-        np.testing.assert_array_equal(found.asnumpy(), function(values), err_msg=name)
+        np.testing.assert_array_equal(found.asnumpy(), function(values.astype("int64")), err_msg=name)
     if way != "NDArray":
         with pytest.raises(OverflowError, match="-120"):
             (mx.jit(lambda x: np.maximum(x, -120)))(nn.Tensor(values))
