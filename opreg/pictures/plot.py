@@ -30,6 +30,10 @@ __all__ = ["Plot", "plot_network"]
 _GRAPHVIZ = ("renderer", "formatter", "neato_no_op", "quiet", "quiet_view", "outfile", "engine",
              "raise_if_result_exists", "overwrite_filepath", "overwrite_source")
 
+#: By the ending of a file that ``save`` does not write, the call that writes it.
+_ELSEWHERE = {".html": "mx.viz.page(…).save", ".htm": "mx.viz.page(…).save",
+              **{f".{kind}": f"render(format='{kind}')" for kind in ("pdf", "png", "jpg", "jpeg", "gif", "ps", "eps")}}
+
 
 class Plot:
     """A drawing of a graph, as SVG and as Graphviz DOT text; SVG needs no other program.
@@ -82,7 +86,16 @@ class Plot:
             File name, by default ``<title>.gv``.
         directory : str or path, optional
             Folder, created if necessary.
+
+        Raises
+        ------
+        ArgumentError
+            For the name of a page or of another picture.
         """
+        ending = os.path.splitext(os.fsdecode(filename or ""))[1].lower()
+        if ending in _ELSEWHERE:
+            raise ArgumentError(f"save: {ending} files are written by {_ELSEWHERE[ending]}; save writes SVG, and "
+                                "Graphviz's text under other names")
         name = os.path.join(os.fsdecode(directory or ""), os.fsdecode(filename or f"{self.title}.gv"))
         if directory is not None:
             os.makedirs(directory, exist_ok=True)

@@ -575,3 +575,13 @@ def test_lines_from_several_outputs_do_not_cross_beside_a_long_line() -> None:
         (1, 6), (3, 6), (2, 5), *[(each, state) for each in product], (state, out), (4, out))]
     rows = arrange(items, links)
     assert sorted(gates, key=lambda gate: rows.x[gate]) == [*gates]
+
+
+@pytest.mark.parametrize("name, words", [
+    ("net.html", r"\.html files are written by mx\.viz\.page\(…\)\.save"),
+    ("net.PNG", r"\.png files are written by render\(format='png'\)")])
+def test_a_file_that_save_does_not_write_is_refused(name: str, words: str, tmp_path: Path) -> None:
+    plot = mx.viz.plot_network(mx.sym.exp(mx.sym.var("x")))
+    with pytest.raises(ArgumentError, match=words):
+        plot.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
