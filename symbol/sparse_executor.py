@@ -164,7 +164,7 @@ class SparseExecutor(Parted):
         return zeros(shape, self._ctx, dtype)
 
     def _bind_other_nodes(self, arrays: Mapping[Node, NDArray], gradients: Mapping[Node, tuple[NDArray, str]],
-                 outputs: Sequence[NDArray], head_grads: OutGrads) -> Executor | None:
+                          outputs: Sequence[NDArray], head_grads: OutGrads) -> Executor | None:
         if not self._cut.remaining:
             return None
         arrays_of, requested = dict(arrays), dict(gradients)

@@ -431,7 +431,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
 
 
 def _layout_of(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | None], dtype: np.dtype, xp: ArrayModule,
-              shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
+               shared: tuple[tuple[int, ...], ...] | None = None) -> Layout:
     rows, size = loop.rows, loop.size
     extreme = any(prim.name in ("row_max", "row_min") for prim, _ in rows.expression.code)
     reduces = RowLayout.ELEMENT not in rows.results
@@ -566,7 +566,7 @@ def bound_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], outs: Sequence
     shared = tuple([() if out is None else tuple([i for i, place in enumerate(places) if place == address_of(out)])
                     for out in outs])
     layout = _layout_of(loop, [array.dtype for array in ins], [None if out is None else out.dtype for out in outs],
-                       dtype, xp, shared)
+                        dtype, xp, shared)
     tile = _tile(loop, layout, dtype, xp)
     pairs = [(_as_view(loop, array, along), along) for array, along in zip((*ins, *outs), (*rows.inputs, *rows.results))
              if array is not None]

@@ -175,7 +175,7 @@ class _Descriptors:
     def __init__(self, library: Library, product: Product, bias: int):
         stored, compute, scale = DTYPES[product.dtype]
         self.matmul = Descriptor(library, "MatmulDesc", ComputeType.COMPUTE_32F_FAST_TF32 if product.tf32 else compute,
-                                scale)
+                                 scale)
         for attribute, factor in ((DescriptorAttribute.TRANSA, product.right),
                                   (DescriptorAttribute.TRANSB, product.left)):
             self.matmul.set(attribute, ctypes.c_int32(Operation.T if factor.by_columns else Operation.N))

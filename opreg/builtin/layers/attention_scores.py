@@ -99,7 +99,7 @@ class Scores(NamedTuple):
         batch, heads, many, queries, _ = self.query.shape
         numbers = self.xp.arange(batch * heads * many * queries).reshape(batch, heads, many, queries)[at][..., rows]
         factors = dropout_factors(self.xp, self.draw, self.p, numbers.reshape(*numbers.shape[:-2], -1),
-                           self.xp.arange(columns.start, min(columns.stop, self.key.shape[2])))
+                                  self.xp.arange(columns.start, min(columns.stop, self.key.shape[2])))
         return factors.astype(self.query.dtype)
 
     def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:

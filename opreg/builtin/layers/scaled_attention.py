@@ -314,7 +314,7 @@ attention_gradients.types(_gradient_types)
 
 
 def _scores_of_gradient(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
-           scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
+                        scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
     return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
                      fill)
 

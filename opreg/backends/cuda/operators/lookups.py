@@ -73,7 +73,7 @@ _BLOCKS = "blockIdx.x", "gridDim.x"
 
 
 def _item_loop(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str], begin: str = _THREADS[0],
-             step: str = _THREADS[1]) -> list[str]:
+               step: str = _THREADS[1]) -> list[str]:
     """The loop over the ``items`` of a thread or block. The variables ``digits`` are the digits of an item; the last
     changes fastest.
 
