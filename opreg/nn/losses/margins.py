@@ -177,10 +177,8 @@ class TripletMarginWithDistanceLoss(LossBase):
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         self._tensors(x=x, positive=positive, negative=negative)
         x, positive, negative = to_common_dtype(x, positive, negative, real=True)
-        near, far = self.distance_function(x, positive), self.distance_function(x, negative)
-        if self.swap:
-            far = ops.broadcast_minimum(far, self.distance_function(positive, negative))
-        return self.get_loss(functions.above(near - far + self.margin))
+        return self.get_loss(functions.triplet_margins(self.distance_function, x, positive, negative, self.margin,
+                                                       self.swap))
 
 
 def _distance(x: Tensor, y: Tensor) -> Tensor:

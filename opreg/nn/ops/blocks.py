@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...cells.tensor import Tensor
-from ...cells.tensor_base import TensorBase
 from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import show
@@ -115,7 +114,7 @@ def matrix_diag(x: TensorLike, k: TensorLike = 0, num_rows: int | Tensor = -1, n
     if lines.ndim < 1 + (low < high):
         raise ShapeError(f"matrix_diag: expected {1 + (low < high)} axes at least, got shape {show(lines.shape)}")
     longest = lines.shape[-1]
-    rows, columns = (int(n.asnumpy() if isinstance(n, TensorBase) else n) for n in (num_rows, num_cols))
+    rows, columns = int(num_rows), int(num_cols)
     least = longest - min(high, 0), longest + max(low, 0)
     if rows < 0 and columns < 0:
         rows = columns = max(least)
@@ -156,16 +155,12 @@ def _diag(x: TensorLike, k: TensorLike, num_rows: int | Tensor, num_cols: int | 
     return matrix_diag(x, k, num_rows, num_cols, padding_value, align)
 
 
-def _diag_part(x: TensorLike, k: TensorLike, padding_value: TensorLike, *, align: str) -> Tensor:
-    return matrix_diag_part(x, k, padding_value, align)
-
-
 def _set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike, *, align: str) -> Tensor:
     return matrix_set_diag(x, diagonal, k, align)
 
 
 _add("MatrixDiagV3", _diag, {"align": "RIGHT_LEFT"})
-_add("MatrixDiagPartV3", _diag_part, {"align": "RIGHT_LEFT"})
+_add("MatrixDiagPartV3", matrix_diag_part, {"align": "RIGHT_LEFT"})
 _add("MatrixSetDiagV3", _set_diag, {"align": "RIGHT_LEFT"})
 
 

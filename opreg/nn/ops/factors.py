@@ -239,10 +239,6 @@ def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
     return row_norms(first - second, p)
 
 
-def _svd(input: TensorLike, *, full_matrices: bool, compute_uv: bool) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-    return svd(input, full_matrices, compute_uv)
-
-
 def _qr(x: TensorLike, *, full_matrices: bool) -> tuple[Tensor, Tensor]:
     return qr(x, "complete" if full_matrices else "reduced")
 
@@ -261,7 +257,7 @@ def _pdist(x: TensorLike, *, p: Number) -> Tensor:
     return pdist(x, float(p))
 
 
-_add("Svd", _svd, {"full_matrices": False, "compute_uv": True})
+_add("Svd", svd, {"full_matrices": False, "compute_uv": True})
 _add("Qr", _qr, {"full_matrices": False})
 _add("Lstsq", _lstsq, {"fast": True, "l2_regularizer": 0.0})
 _add("MatrixSolve", matrix_solve, {"adjoint": False})

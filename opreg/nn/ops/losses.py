@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -217,9 +218,17 @@ def triplet_margin_loss(anchor: TensorLike, positive: TensorLike, negative: Tens
             return ops.sqrt(ops._np_sum(ops.square(step), axis=-1))
         return ops._np_sum(step ** p, axis=-1) ** (1 / p)
 
-    far = apart(a, c)
-    far = ops.broadcast_minimum(far, apart(b, c)) if swap else far
-    return reduced(above(apart(a, b) - far + margin), reduction, "triplet_margin_loss")
+    return reduced(triplet_margins(apart, a, b, c, margin, swap), reduction, "triplet_margin_loss")
+
+
+def triplet_margins(distance: Callable[[Tensor, Tensor], Tensor], x: Tensor, positive: Tensor, negative: Tensor,
+                    margin: float, swap: bool) -> Tensor:
+    """The amounts by which negatives are not farther than positives by a margin; with ``swap`` a negative counts from
+    the nearer of ``x`` and the positive."""
+    near, far = distance(x, positive), distance(x, negative)
+    if swap:
+        far = ops.broadcast_minimum(far, distance(positive, negative))
+    return above(near - far + margin)
 
 
 # ------------------------------------------------------------------------------------------------ sequences

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...cells.tensor import Tensor
-from ...cells.tensor_base import TensorBase
 from ...cells.typing import Number, Sizes, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating, limits, show
@@ -178,7 +177,7 @@ def _without_nan(x: TensorLike, y: TensorLike) -> Tensor:
 
 def _nth(x: TensorLike, n: int | Tensor, *, reverse: bool) -> Tensor:
     """The ``n``-th smallest element of the last axis, the ``n``-th largest with ``reverse``; counted from 0."""
-    x, at = tensor(x), int(n.asnumpy() if isinstance(n, TensorBase) else n)
+    x, at = tensor(x), int(n)
     if not 0 <= at < x.shape[-1]:
         raise ArgumentError(f"NthElement: n must be from 0 to {x.shape[-1] - 1}, got {at}")
     return ops.sort(x, axis=-1, is_ascend=not reverse)[..., at]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ...cells.tensor import Tensor
-from ...cells.tensor_base import TensorBase
 from ...cells.typing import TensorDType
 from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError
@@ -22,7 +21,7 @@ _add = adder(globals(), __all__)
 def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType, default: TensorDType,
             weights: Callable[[int], np.ndarray]) -> Tensor:
     """The weights of a symmetric window; a periodic one leaves out the last of a window longer by one."""
-    count = int(length.asnumpy() if isinstance(length, TensorBase) else length)
+    count = int(length)
     if count < 0:
         raise ArgumentError(f"{name}: window_length must be at least 0, got {count}")
     kind = as_dtype(default if dtype is None else dtype)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...cells.tensor import Tensor
-from ...cells.tensor_base import TensorBase
 from ...cells.typing import Number, TensorLike
 from ...core.registry import ops
 from ...core.spec import limits, show
@@ -204,7 +203,7 @@ def _segments(name: str, combine: Callable[[TensorLike, TensorLike, TensorLike],
               ) -> Callable[[TensorLike, TensorLike, int | Tensor], Tensor]:
     def function(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
         x, ids = tensor(x), tensor(segment_ids)
-        count = int(num_segments.asnumpy() if isinstance(num_segments, TensorBase) else num_segments)
+        count = int(num_segments)
         if x.shape[:ids.ndim] != ids.shape:
             raise ShapeError(f"{name}: segment_ids of shape {show(ids.shape)} do not fit the first axes of "
                              f"{show(x.shape)}")
