@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from opreg.core import host_memory
 from opreg.core.array_module import put
@@ -35,6 +34,8 @@ from .scalars import ScalarConversions
 from .subscripts import index_of, one_element
 
 if TYPE_CHECKING:  # a stub, made from the operators
+    from numpy.typing import ArrayLike
+
     from .methods import Methods
 else:
     Methods = Value
