@@ -522,6 +522,8 @@ class NDArray(ScalarConversions, Protocols, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
+        elif value.__class__ is self._data.__class__ is np.ndarray and value.dtype.kind in "biuf":
+            source = value  # the assignment converts it as ``numbers_of`` does, without a copy
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
             self._store(key, shared, basic, references)
             return
