@@ -1079,7 +1079,7 @@ def test_assigned_numpy_arrays_are_converted_as_by_astype(dtype, source_dtype):
     assert array.asnumpy().tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("source", [np.ones(1 << 18, "float32"), np.ones(1 << 18), np.ones(1 << 18, "int64")],
+@pytest.mark.parametrize("source", [np.ones(1 << 20, "float32"), np.ones(1 << 20), np.ones(1 << 20, "int64")],
                          ids=["float32", "float64", "int64"])
 @pytest.mark.parametrize("way", ["assignment", "forward"])
 def test_numpy_arrays_are_written_without_a_copy(way, source):
