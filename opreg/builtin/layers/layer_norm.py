@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.array_module import einsum_of
 from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -141,19 +142,19 @@ def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None)
     g, x, scale = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma).reshape(layout.scale)
     mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
     target = out_like(None if out is None else out[0], x)
-    y = out_or_empty_like(xp, target, x)
+    y, einsum = out_or_empty_like(xp, target, x), einsum_of(xp)
 
     def work(rows: slice) -> tuple[Array, Array]:
         part, factor = g[rows], inverse[rows]
         centred = xp.subtract(x[rows], mean[rows])
         # the first output may overwrite ``g``, so the sum of ``g`` comes first
-        d_beta = xp.einsum(f"{letters}->j", part)
+        d_beta = einsum(f"{letters}->j", part)
         dx = xp.multiply(part, factor, out=y[rows])
-        d_gamma = xp.einsum(f"{letters},{letters}->j", dx, centred)
+        d_gamma = einsum(f"{letters},{letters}->j", dx, centred)
         dx *= scale
         keep = (dx.shape[0], *layout.keep[1:])
-        total = xp.einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
-        product = xp.einsum(f"{letters},{letters}->{sets}", dx, centred).reshape(keep) / layout.size
+        total = einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
+        product = einsum(f"{letters},{letters}->{sets}", dx, centred).reshape(keep) / layout.size
         centred *= product * factor * factor
         dx -= centred
         dx -= total
