@@ -78,7 +78,7 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     path = _place(header, flags, text, suffix)
     if not path.exists():
         # If a library is among its arguments, a compiler links the header instead of precompiling it.
-        compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l")))
+        compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l", "-fuse-ld=")))
         before = [] if header is None else ["-include", str(_header(header, compiling))]
         source = path.with_suffix(".cpp")
         with _complete(source) as part:
