@@ -76,6 +76,7 @@ def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
          inputs: tuple[RowLayout, ...] = (RowLayout.ELEMENT,), exclude: bool = False, keepdims: bool = True,
          integer_dtype: str = "int64", scalar: bool = False, **settings: Any) -> Sets:
     """The ``Sets`` of a function, which takes a term for each input and returns one or several.
+    A ``column_sum`` has the lengths of the axes of a set; of a term with one value per set it has the shape (1,).
 
     ``inputs`` says whether an input has a value for each element, set or place in a set; ``settings`` are passed to the
     function. For the other parameters see ``Sets``.
@@ -159,8 +160,8 @@ class Loop(NamedTuple):
         return any(prim.name == "column" for prim, _ in self.rows.expression.code)
 
     def place(self, reach: RowLayout) -> Shape:
-        """The shape, in the view, of an input or a result that has one value per element, per set, or per place in a
-        set.
+        """The shape, in the view, of an input or a result that has one value per element, per set, per place in a set,
+        or for all.
 
         Examples
         --------
@@ -202,17 +203,15 @@ def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bo
 
 
 def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool) -> list[Shape]:
-    return [reduced(shape, axes, keepdims, scalar) if along is RowLayout.ROW else _placed(along, shape, axes)
-            for along in rows.results]
+    of = {RowLayout.ELEMENT: shape, RowLayout.ROW: reduced(shape, axes, keepdims, scalar),
+          RowLayout.COLUMN: tuple([shape[axis] for axis in axes]), RowLayout.ALL: (1,)}
+    return [of[along] for along in rows.results]
 
 
 def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
-    if reach is RowLayout.ELEMENT:
-        return shape
-    is_kept = [reach is RowLayout.COLUMN if i in axes else reach is not RowLayout.COLUMN for i in range(len(shape))]
-    if reach is RowLayout.CYCLE:
-        is_kept[0] = False
-    return tuple([n if keep else 1 for n, keep in zip(shape, is_kept)])
+    kept = {RowLayout.ELEMENT: (True, True), RowLayout.ROW: (False, True), RowLayout.COLUMN: (True, False)}
+    within, among = kept.get(reach, (False, False))
+    return tuple([n if (within if axis in axes else among) else 1 for axis, n in enumerate(shape)])
 
 
 @cached(1024)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +14,11 @@ from ...core.threads import by_rows
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import sets
-from ...elementwise.rows import RowLayout, row_mean
+from ...elementwise.rows import RowLayout, column_sum, row_mean
 from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..looped import looped
-from ..outputs import like_inputs, out_like, out_or_empty_like, wide, write_out
+from ..outputs import out_like, out_or_empty_like, wide, write_out
 from ..samples import along, repeated, size_of
 from .normalize import (
     Layout,
@@ -131,40 +130,16 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
 
-backward_layer_norm.infer(like_inputs(1, 2, 2))
+def _through_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
+    normal, scaled = (x - mean) * inverse, g * gamma
+    dx = (scaled - normal * row_mean(scaled * normal) - row_mean(scaled)) * inverse
+    return dx, column_sum(g * normal), column_sum(g)
 
 
-@backward_layer_norm.kernel()  # no body: one pass computes three gradients
-def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
-    layout = layout_of(data.shape, "axis", axis, 0)
-    letters, sets = layout.total.split("->")
-    g, x, scale = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma).reshape(layout.scale)
-    mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
-    target = out_like(None if out is None else out[0], x)
-    y = out_or_empty_like(xp, target, x)
-
-    def work(rows: slice) -> tuple[Array, Array]:
-        part, factor = g[rows], inverse[rows]
-        centred = xp.subtract(x[rows], mean[rows])
-        # the first output may overwrite ``g``, so the sum of ``g`` comes first
-        d_beta = xp.einsum(f"{letters}->j", part)
-        dx = xp.multiply(part, factor, out=y[rows])
-        d_gamma = xp.einsum(f"{letters},{letters}->j", dx, centred)
-        dx *= scale
-        keep = (dx.shape[0], *layout.keep[1:])
-        total = xp.einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
-        product = xp.einsum(f"{letters},{letters}->{sets}", dx, centred).reshape(keep) / layout.size
-        centred *= product * factor * factor
-        dx -= centred
-        dx -= total
-        return d_gamma, d_beta
-
-    sums = [functools.reduce(xp.add, parts) for parts in zip(*by_rows(xp, x, work))]
-    if out is None:
-        return (y.reshape(data.shape), *sums)
-    write_out(out[0], target, y, data.shape)
-    out[1][...], out[2][...] = sums
-    return out
+@looped(backward_layer_norm)
+def backward_layer_norm_loop(*, axis):
+    element, row = RowLayout.ELEMENT, RowLayout.ROW
+    return sets(_through_layer_norm, axis, (element, element, RowLayout.COLUMN, row, row))
 
 
 @backward_layer_norm.vmap
