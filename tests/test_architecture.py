@@ -180,7 +180,7 @@ CIRCLES = {
     "opreg.custom": [2],
     "opreg.gluon": [2],
     "opreg.ndarray": [5, 2, 2],
-    "opreg.symbol": [11],
+    "opreg.symbol": [3],
     "opreg.train": [2],
 }
 #: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.
