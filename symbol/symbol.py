@@ -19,6 +19,7 @@ from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs
+from opreg.core.settings import dimensions, number
 from opreg.core.slots import Slot
 from opreg.core.spec import dtype_flag
 from opreg.core.value import Value
@@ -449,21 +450,20 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         raise TypeError(f"Variable: expected a name, got {name!r}")
     tags = dict(attributes(dict(attr) if attr else None))
     if shape is not None:
-        tags["__shape__"] = to_text((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
-    if lr_mult is not None:
-        tags["__lr_mult__"] = to_text(lr_mult)
-    if wd_mult is not None:
-        tags["__wd_mult__"] = to_text(wd_mult)
+        tags["__shape__"] = to_text(dimensions(f"Variable({name!r}): shape", shape, -1))
+    for what, factor in (("lr_mult", lr_mult), ("wd_mult", wd_mult)):
+        if factor is not None:
+            tags[f"__{what}__"] = to_text(number(f"Variable({name!r}): {what}", factor))
     if dtype is not None:
         tags["__dtype__"] = str(dtype_flag(dtype))
     if init is not None:
         tags["__init__"] = _tag(init)
     if stype is not None:
-        number = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
-        if number is None:
+        stored = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
+        if stored is None:
             raise ArgumentError(f"Variable({name!r}): there is no storage type {stype!r}. "
                                 f"{did_you_mean(str(stype), STORAGE_TYPES)}")
-        tags["__storage_type__"] = str(number)
+        tags["__storage_type__"] = str(stored)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from ..aliases import inner
+from ..core.attrs import Positive
 from ..core.progress import Line, is_enabled
 from ..core.settings import Checked, whole_number
 from .checkpoint import BatchEndParam, save_checkpoint
@@ -82,7 +83,7 @@ class Speedometer(Checked):
         Whether the metric is reset after each line.
     """
 
-    def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True):
+    def __init__(self, batch_size: int, frequent: Positive = 50, auto_reset: bool = True):
         self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
         self.init, self.tic, self.last_count = False, 0.0, 0
 
@@ -124,7 +125,7 @@ class ProgressBar(Checked):
 
     shows_progress = True  # so ``fit`` shows no line of its own
 
-    def __init__(self, total: int, length: int = 80):
+    def __init__(self, total: Positive, length: int = 80):
         self.total, self.bar_len = total, length
         self._line: Line | None = None
         self._epoch, self._first = -1, 0
