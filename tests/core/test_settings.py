@@ -40,6 +40,7 @@ SLIPS: list[tuple[Callable[[], Any], str]] = [
     (lambda: nd.zeros((2, -3)), "shape=(2, -3): expected lengths of at least 0"),
     (lambda: nn.ops.zeros("2"), "shape='2': expected an int or a tuple of ints"),
     (lambda: nn.ops.reshape(mx.Tensor([1.0]), "a"), "shape='a': expected an int or a tuple of ints"),
+    (lambda: mx.rnn.do_rnn_checkpoint([], "net", "2"), "do_rnn_checkpoint: period='2': expected an int"),
     (lambda: mx.sym.Variable("a", lr_mult="2"), "Variable('a'): lr_mult='2': expected a number"),
     (lambda: mx.sym.Variable("a", wd_mult="x"), "Variable('a'): wd_mult='x': expected a number"),
     (lambda: mx.sym.Variable("a", shape="2"), "Variable('a'): shape='2': expected an int or a tuple of ints"),
