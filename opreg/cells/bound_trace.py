@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -123,7 +122,7 @@ class BoundTrace:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.differentiates = trace.differentiates
-        self.hooks = any(node.op is PYTHON and node.attrs["record"].key is not None for node in trace.nodes)
+        self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
@@ -247,11 +246,13 @@ class BoundTrace:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
                 quiet(segment.run)
                 return
-            with self.ctx, np.errstate(all="ignore"), contextlib.ExitStack() as lent:
-                if self.hooks and (mode.recording or self.differentiates):
+            with self.ctx, np.errstate(all="ignore"):
+                if self.followed and (mode.recording or self.differentiates):
                     STATE.outside = [*self.outside, *STATE.weights]
-                    lent.enter_context(variables_lent(self.outside))
-                segment.run()
+                    with variables_lent(self.outside):
+                        segment.run()
+                else:
+                    segment.run()
         finally:
             thread["reset"](token)
             thread["tracer"] = tracer

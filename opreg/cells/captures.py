@@ -1,7 +1,7 @@
-"""Captures: arrays from outside of a graph whose gradients flow through a chain of hooks.
+"""Captures: arrays from outside of a graph whose gradients flow through a call of Python, such as a chain of hooks.
 
-A chain of hooks is one node of a graph. Its inputs are the tensors that the hooks receive, and the arrays that it
-captures, such as the Parameters of an adapter. The tape of a run shows on which of them each result depends.
+The call is one node of the graph. Its inputs are the arguments of the function, and the arrays that the call captures,
+such as the Parameters of an adapter. The tape of a run shows on which of them each result depends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tensor import Tensor, tensor_over
 
 __all__ = ["Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
 
-#: For each result of a chain of hooks, the numbers of the inputs through which its gradient flows.
+#: For each result of a call, the numbers of the inputs through which its gradient flows.
 Sources: TypeAlias = tuple[frozenset[int], ...]
 
 
@@ -50,16 +50,19 @@ def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float
 
     Captured entries are numbered behind the values.
     """
-    places = {value._entry: i for i, value in enumerate(values) if value._entry is not None}
+    places = {value._entry: i for i, value in enumerate(values)}
     captured: list[TapeEntry] = []
     sources = []
     for result in results:
+        entry = result._entry
+        if entry is None or entry in places:
+            sources.append(frozenset() if entry is None else frozenset((places[entry],)))
+            continue
         found: set[int] = set()
-        waiting: list[TapeEntry] = [] if result._entry is None else [result._entry]
+        waiting = [entry]
         visited = {UNDIFFERENTIATED}
         while waiting:
-            entry = waiting.pop()
-            node, _ = entry
+            node, _ = entry = waiting.pop()
             if entry in places:
                 found.add(places[entry])
             elif node in visited:
