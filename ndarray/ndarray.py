@@ -643,6 +643,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     ------
     OverflowError
         If an integer has more than 64 bits. The error is an `OpError` as well.
+    TypeError, ValueError
+        If an element is no number, or if nested lists have several lengths. The errors are `OpError` as well.
     """
     try:
         return quiet(host_memory.copied, source, dtype)
@@ -653,6 +655,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
         if not all(-1 << 63 <= number < 1 << 64 for number in values.flat):
             raise as_op_error(error, f"an array of {dtype}") from None
         return np.array([wrapped(int(number), dtype) for number in values.flat], dtype).reshape(values.shape)
+    except (TypeError, ValueError) as error:
+        raise as_op_error(error, f"an array of {dtype}") from None
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:

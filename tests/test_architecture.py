@@ -176,11 +176,11 @@ def test_imports_form_no_circles() -> None:
 #: list may only shrink.
 CIRCLES = {
     "opreg.cells": [10, 8],
-    "opreg.core": [9],
+    "opreg.core": [5],
     "opreg.custom": [2],
     "opreg.gluon": [2],
     "opreg.ndarray": [5, 2, 2],
-    "opreg.symbol": [11],
+    "opreg.symbol": [3],
     "opreg.train": [2],
 }
 #: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.

@@ -8,6 +8,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
+from ...core.attrs import Count, Fraction, Positive
 from ...core.settings import whole_number
 from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
@@ -31,8 +32,8 @@ class _RNNLayer(HybridBlock):
     _mode = ""
     l0_i2h_weight: Parameter
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", mode: str = "", projection_size: int | None = None,
                  h2r_weight_initializer: InitializerLike = None, lstm_state_clip_min: float | None = None,
@@ -228,10 +229,10 @@ class RNN(_RNNLayer):
     ((5, 2, 3), (2, 2, 3))
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
-                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, activation: str = "relu", layout: str = "TNC",
+                 dropout: Fraction = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
-                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, dtype: DTypeLike = "float32",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: Count = 0, dtype: DTypeLike = "float32",
                  **kwargs: Any):
         if activation not in ("relu", "tanh"):
             raise BlockError(f"RNN: activation {activation!r}. {did_you_mean(activation, ('relu', 'tanh'))}")
@@ -257,8 +258,8 @@ class LSTM(_RNNLayer):
         Whether NaN is clipped, too.
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", projection_size: int | None = None,
                  h2r_weight_initializer: InitializerLike = None, state_clip_min: float | None = None,
@@ -280,8 +281,8 @@ class GRU(_RNNLayer):
         Initial values of the weights.
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", dtype: DTypeLike = "float32", **kwargs: Any):
         super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,
