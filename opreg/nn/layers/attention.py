@@ -285,6 +285,13 @@ class TransformerEncoder(Cell):
     num_layers : int
     norm : Cell, optional
         Applied to the result.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 3)
+    >>> encoder(ops.ones((5, 1, 8))).shape
+    (5, 1, 8)
     """
 
     def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None):
