@@ -327,7 +327,7 @@ class Csr:
         narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], columns.size))
         return narrow.times(rows.rows_at(columns))
 
-    def turned(self) -> Csr:
+    def transposed(self) -> Csr:
         """The transposed matrix."""
         xp = self.xp
         library = scipy_sparse() if xp is np else None
@@ -338,10 +338,10 @@ class Csr:
         order = xp.argsort(self.indices, kind="stable")
         return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
 
-    def turned_times(self, dense: Array) -> Rows:
+    def transposed_times(self, dense: Array) -> Rows:
         """The product of the transposed matrix with a matrix or a vector. It stores a row for each column that stores
         elements."""
-        narrow, indices = self.turned()._stored_rows()
+        narrow, indices = self.transposed()._stored_rows()
         return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
 
 

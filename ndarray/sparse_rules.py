@@ -370,7 +370,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             result: NDArray = NDArray(stored.times_rows(right._stored), left._ctx)
         else:
             dense = right._data.T if turn_right else right._data
-            rows = stored.turned_times(dense) if turn else None
+            rows = stored.transposed_times(dense) if turn else None
             result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
         stype = wanted or ("row_sparse" if turn and not turn_right else "default")
         result = with_stype(stype, result)
@@ -378,7 +378,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             _record_dot(left, right, result, turn, turn_right)
         return result
     if isinstance(right, CSRNDArray) and _stype(left) == "default" and left.ndim == 2 and not turn:
-        numbers = (right._stored if turn_right else right._stored.turned()).times(left._data.T).T
+        numbers = (right._stored if turn_right else right._stored.transposed()).times(left._data.T).T
         result = with_stype(wanted or "csr", NDArray(left._ctx.xp.ascontiguousarray(numbers), left._ctx))
         return result
     if wanted in (None, "default"):
@@ -397,7 +397,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
         if turn:
             gradient: Any = stored.times(g)
         else:
-            gradient = stored.turned_times(g)
+            gradient = stored.transposed_times(g)
             if turn_right or not takes_rows(right_entry):
                 gradient = gradient.dense()
         return [None, gradient.T if turn_right else gradient]
@@ -451,8 +451,7 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
     """Update a weight in place by an update operator, where the weight, its gradient or a state is sparse.
 
     An operator in ``LAZY`` updates only the rows that the gradient stores, unless its attribute ``lazy_update`` is
-    False.
-    Others update all rows.
+    False. Others update all rows.
     """
     ctx = weight._ctx
     if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):

@@ -90,7 +90,7 @@ class FunctionTracer(Tracer):
         Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
         Random operators in their order.
-    path, numbers : Path, Numbers or None
+    path, numbers : Path, TraceValues or None
         Source of the values that Python reads while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no values.
@@ -346,7 +346,7 @@ class FunctionTracer(Tracer):
 
     def _note_states(self, op: Op, attrs: Attrs, inputs: Sequence[Entry]) -> None:
         """Note the states of a layer that an operator moves in training. A plan stores their new values after the
-        forward steps, so nothing else may read them behind it, or have assigned them before."""
+        forward steps, so nothing else may read them after it, or have assigned them before."""
         first = len(op.signature.arguments(attrs))
         places = [first + i for i in op.traits.states] if MODE.training else []
         for i, entry in enumerate(inputs):
@@ -466,7 +466,7 @@ class FunctionTracer(Tracer):
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in entries]
 
     def variable_of(self, entry: Entry) -> Node:
-        """The variable of an argument, behind the tag of its hooks."""
+        """The variable of an argument, after the tag of its hooks."""
         node, number = entry
         return node if node.op is None else node.inputs[number][0]
 
@@ -478,7 +478,7 @@ class FunctionTracer(Tracer):
                 node.inputs = tuple([tag if entry == variable else entry for entry in node.inputs])
         self.nodes.insert(0, new)
 
-    def move_behind(self, node: Node, tag: Node) -> None:
+    def move_after(self, node: Node, tag: Node) -> None:
         """Put the new last node, which reads all outputs of a node, between that node and all other readers, by
         exchanging the contents of the two nodes."""
         del self.nodes[-1]

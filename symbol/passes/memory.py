@@ -115,7 +115,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
     targets : mapping of entry to array
         Outputs and gradients that are computed in place in these arrays.
     lifetimes : mapping of entry to position
-        Entries that must live until a position behind their last reader.
+        Entries that must live until a position after their last reader.
     """
     memory = Memory()
     storage, view_of = memory.storage, memory.view_of

@@ -205,7 +205,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
 
 
 def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
-    """The lines behind all rows, which store the sums of a team."""
+    """The lines after all rows, which store the sums of a team."""
     if not shape.summed:
         return []
     body = []
@@ -318,7 +318,7 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array |
     Parameters
     ----------
     rows : RowExpression
-        Its first result is written to ``out``; those behind are added if they are ``requested``. All are values of
+        Its first result is written to ``out``; those after are added if they are ``requested``. All are values of
         elements.
     scratch : function of number, shape and dtype
         Gives memory for the sums.

@@ -103,7 +103,7 @@ def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Sh
     if not reverse:
         return _worked_out(source, _taken(source, codes))
     turned, place = list[int](), len(codes)
-    while place:  # from the back, with the two lengths of a split behind its code
+    while place:  # from the back, with the two lengths of a split after its code
         place -= 1
         width = 3 if place > 1 and codes[place - 2] == -6 else 1
         turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]

@@ -114,7 +114,7 @@ class MultiheadAttention(Cell):
         return [self._heads(_project(x, weight, bias)) for x, weight, bias in zip(inputs, weights, biases)]
 
     def _with_more(self, keys: Tensor, bias: Tensor | None, batch: int) -> Tensor:
-        """Keys or values of all heads, and behind them the learnt one and the one of zeros."""
+        """Keys or values of all heads, and after them the learnt one and the one of zeros."""
         shape = batch, self.num_heads, 1, self.head_dim
         more = []
         if bias is not None:

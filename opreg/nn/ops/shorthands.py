@@ -98,7 +98,7 @@ def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], 
     Parameters
     ----------
     paddings : Tensor of shape (axes, 2), or pairs of int
-        Number of elements before and behind each axis.
+        Number of elements before and after each axis.
     mode : {"REFLECT"}
         The elements at the border are shown once.
     """
