@@ -209,7 +209,7 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
         counts = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
         if min(len(gradients), len(reqs)) < count:
             raise ArgumentError(counts)
-        warn(f"{counts}; the first {count} of each count")
+        warn(f"{counts}; the first {count} of each are used")
     for variable, gradient, req in zip(variables, gradients, reqs):
         variable._entry = tape.leaf(variable, gradient, req)
 

@@ -81,8 +81,9 @@ def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
         if code == -2:
             shape.append(take())
         elif code == -3:
-            if take() != 1:
-                raise ShapeError(f"newshape={tuple(codes)}: -3 removes an axis of length one of {show(tuple(source))}")
+            if (length := take()) != 1:
+                raise ShapeError(f"newshape={tuple(codes)}: -3 removes an axis of length one, but the axis of "
+                                 f"{show(tuple(source))} there has length {length}")
         elif code == -4:
             shape, rest = shape + rest, []
         elif code == -5:
