@@ -92,7 +92,7 @@ class FunctionTracer(Tracer):
         Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
         Random operators in their order.
-    path, numbers : Path, TraceValues or None
+    path, trace_values : Path, TraceValues or None
         Source of the values that Python reads while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no values.
@@ -134,7 +134,7 @@ class FunctionTracer(Tracer):
         self.symbolic = False
         self.mode: bool | None = None
         self.path: Path | None = None
-        self.numbers: TraceValues | None = None
+        self.trace_values: TraceValues | None = None
         self.owner: weakref.ref[Any] | None = None
         self.registered: list[Any] = []
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
@@ -328,13 +328,13 @@ class FunctionTracer(Tracer):
         root, op = self.root, node.op
         assert op is not None
         what = f"the output shape of operator {op.op_type or op.name!r} depends on values"
-        if root.numbers is None or not op.rules.data_dependent:
+        if root.trace_values is None or not op.rules.data_dependent:
             self.leave(f"{what}, which a trace does not have")
 
         def find() -> Answer:
-            numbers = root.numbers
-            assert numbers is not None
-            return Measure.of(node, numbers.of(self, node.inputs, root.effects), numbers.ctx)
+            known = root.trace_values
+            assert known is not None
+            return Measure.of(node, known.of(self, node.inputs, root.effects), known.ctx)
 
         return self._guard_value(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
@@ -384,7 +384,7 @@ class FunctionTracer(Tracer):
 
     def _read_by_body(self, node: Node) -> None:
         """Call the body of a user's operator that a plan will trace, so that its reads from outside are noted."""
-        ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
+        ctx = current_context() if self.root.trace_values is None else self.root.trace_values.ctx
         use = Use(node.name, node.tags, node.where, ctx, MODE.training,
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
         observer = self.reads.observer
@@ -413,17 +413,17 @@ class FunctionTracer(Tracer):
         """Give Python the elements of a tensor: they are computed now, and guarded in every run."""
         root, read = self.root, TENSOR_READS[title]
         entry = self.read(value)._entry
-        if root.numbers is None and not root.symbolic:
+        if root.trace_values is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of an output gradient")
-        if root.path is None or root.numbers is None:
+        if root.path is None or root.trace_values is None:
             raise TraceError(f"{title} reads the values of a tensor, which a Symbol does not have. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
 
         def find() -> Answer:
-            numbers = root.numbers
-            assert numbers is not None
-            value = tensor_over(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
+            known = root.trace_values
+            assert known is not None
+            value = tensor_over(known.of(self, [entry], root.calls)[0], known.ctx)
             self.constant(value)
             return read.of(value)
 
