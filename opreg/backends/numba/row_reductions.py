@@ -69,7 +69,7 @@ def _declines(call: Call, task: Task | str) -> str | None:
     arrays = [array for array in (*task.ins, *task.outs) if array is not None]
     dtype = arrays[0].dtype
     if dtype not in FORMATS:
-        return f"dtype {dtype}: float32 and float64 are compiled"
+        return f"dtype {dtype}: functions are compiled for float32 and float64"
     if any(array.dtype != dtype for array in arrays):
         return "dtypes differ"
     if not all(array.flags.c_contiguous and array.flags.aligned for array in arrays):

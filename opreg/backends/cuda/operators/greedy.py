@@ -308,7 +308,9 @@ def _accepts_matching(call: Call) -> str | None:
     scores = call.ins[0]
     if max(scores.shape[-2:]) >= 1 << 31:
         return "more than 2^31 rows or columns"
-    return None if scores.dtype.name in STORED else f"dtype {scores.dtype}: {', '.join(STORED)} are compiled"
+    if scores.dtype.name in STORED:
+        return None
+    return f"dtype {scores.dtype}: kernels are compiled for {', '.join(STORED)}"
 
 
 @matching.kernel("cuda", accepts=_accepts_matching, serves=can_compile, rank=Rank.COMPILED)

@@ -263,7 +263,7 @@ def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lan
 
 def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str | None:
     if indices.dtype.name not in INDICES:
-        return f"indices of dtype {indices.dtype}: {', '.join(INDICES)} are compiled"
+        return f"indices of dtype {indices.dtype}: kernels are compiled for {', '.join(INDICES)}"
     if mode == "raise":
         return "mode 'raise' has to check all indices first"
     if not indices.flags.c_contiguous or not indices.size:
