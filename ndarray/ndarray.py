@@ -251,7 +251,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             copies without help of the host.
         blocking : bool
             False returns before a GPU has copied, as CuPy's ``get`` does. The copy runs on the current stream; it is
-            complete after ``wait_to_read()``, or after an event that is recorded behind this call. Keep the returned
+            complete after ``wait_to_read()``, or after an event that is recorded after this call. Keep the returned
             array until then. Without ``out``, it is in pinned memory, and may be given as ``out`` again. On the host,
             the copy is complete at once.
 

@@ -337,7 +337,7 @@ def test_checkpoints_of_another_training_get_another_name(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["net-1_1.ckpt", "net_1-1_1.ckpt", "net_2-1_1.ckpt"]
 
 
-def test_checkpoints_have_names_from_functions_and_numbers_beside(tmp_path: Path) -> None:
+def test_functions_choose_file_and_folder_of_a_checkpoint_which_stores_numbers(tmp_path: Path) -> None:
     config = ms.CheckpointConfig(append_info=["epoch_num", "step_num", {"lr": 0.5}], format="safetensors")
     kept = ms.ModelCheckpoint(lambda params: f"at{params.cur_step_num}", lambda params: str(tmp_path / "deep"), config)
     model().train(1, BATCHES, callbacks=kept)
