@@ -353,7 +353,8 @@ def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
 @pytest.mark.parametrize("text", [
     "norm(x)", "norm(x, axis=1)", "norm(x, 1, axis=0)", "norm(x, np.inf, axis=1)", "norm(x, 'fro')",
-    "norm(x, 3, axis=1)", "norm(x, 0, axis=1)", "norm(x, 'nuc')", "norm(x, 2)", "eigvals(x[:3, :3])", "eigvalsh(x[:3, :3])"])
+    "norm(x, 3, axis=1)", "norm(x, 0, axis=1)", "norm(x, 'nuc')", "norm(x, 2)", "eigvals(x[:3, :3])",
+    "eigvalsh(x[:3, :3])"])
 def test_norms_and_eigenvalues_of_integers_are_floating(text: str, dtype: str) -> None:
     x = (np.arange(20).reshape(4, 5) % 8 - (0 if dtype in ("uint8", "bool") else 3)).astype(dtype)
     expected = eval(text, {"np": np, **vars(np.linalg), "x": x.astype(float)})
