@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
@@ -247,11 +246,13 @@ class BoundTrace:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
                 quiet(segment.run)
                 return
-            with self.ctx, np.errstate(all="ignore"), contextlib.ExitStack() as lent:
+            with self.ctx, np.errstate(all="ignore"):
                 if self.hooks and (mode.recording or self.differentiates):
                     STATE.outside = [*self.outside, *STATE.weights]
-                    lent.enter_context(variables_lent(self.outside))
-                segment.run()
+                    with variables_lent(self.outside):
+                        segment.run()
+                else:
+                    segment.run()
         finally:
             thread["reset"](token)
             thread["tracer"] = tracer

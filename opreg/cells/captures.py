@@ -50,16 +50,19 @@ def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float
 
     Captured entries are numbered behind the values.
     """
-    places = {value._entry: i for i, value in enumerate(values) if value._entry is not None}
+    places = {value._entry: i for i, value in enumerate(values)}
     captured: list[TapeEntry] = []
     sources = []
     for result in results:
+        entry = result._entry
+        if entry is None or entry in places:
+            sources.append(frozenset() if entry is None else frozenset((places[entry],)))
+            continue
         found: set[int] = set()
-        waiting: list[TapeEntry] = [] if result._entry is None else [result._entry]
+        waiting = [entry]
         visited = {UNDIFFERENTIATED}
         while waiting:
-            entry = waiting.pop()
-            node, _ = entry
+            node, _ = entry = waiting.pop()
             if entry in places:
                 found.add(places[entry])
             elif node in visited:

@@ -126,17 +126,22 @@ def _add_to_trace(trace: FunctionTracer, chain: Callable[..., Any], args: Args, 
     def function(*values: Tensor) -> list[Tensor]:
         results: list[Tensor] = []
         start = tick()
-        with lent_entries(known.captured, [value._entry for value in values[count:]]):
-            now = flatten(chain(*rebuild(structure, iter(values[:count]))), results)
+        captured = known.captured
+        if captured:
+            with lent_entries(captured, [value._entry for value in values[count:]]):
+                now = flatten(chain(*rebuild(structure, iter(values[:count]))), results)
+        else:
+            now = flatten(chain(*rebuild(structure, iter(values))), results)
         specs = list(map(spec_of, results))
         same = key_of(now) == kind and specs == known.specs
-        sources, captured = known.sources if same else None, known.captured
+        sources = known.sources if same else None
         variables: list[Tensor] = []
         if STATE.outside is not None:
             sources, entries = sources_of(results, values, start)
-            arrays, variables = captured_variables(entries, title)
-            captured = (*captured, *arrays)
-            if same and learned and known.sources is not None:
+            if entries:
+                arrays, variables = captured_variables(entries, title)
+                captured = (*captured, *arrays)
+            if sources != known.sources and same and learned and known.sources is not None:
                 sources = tuple(map(frozenset.union, sources, known.sources))
         if not same or sources != known.sources:
             raise HookSignatureChanged(key, HookSignature(now, specs, captured, sources), results, variables)
