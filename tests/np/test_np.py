@@ -350,6 +350,14 @@ def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
     np.testing.assert_array_equal(found.asnumpy(), expected)
 
 
+@pytest.mark.parametrize("index", [(4,), (-1,), (1, 2), ((1, 2),), (np.int64(1), 0)])
+def test_an_item_has_a_flat_index_or_one_for_each_axis(index: tuple[Any, ...]) -> None:
+    x = np.arange(6).reshape(2, 3)
+    assert mnp.array(x, dtype="int32").item(*index) == x.item(*index)
+    with pytest.raises(ValueError, match="incorrect number of indices"):
+        mnp.array(x).item(1, 2, 0)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
 @pytest.mark.parametrize("text", [
     "norm(x)", "norm(x, axis=1)", "norm(x, 1, axis=0)", "norm(x, np.inf, axis=1)", "norm(x, 'fro')",
