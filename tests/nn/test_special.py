@@ -64,3 +64,18 @@ def test_bessel_functions_have_second_derivatives_and_slopes_at_zero():
     np.testing.assert_allclose(ms.grad(lambda x: first(x).sum())(x).asnumpy(), slope.asnumpy(), rtol=1e-7)
     zero = ms.Tensor(np.zeros(1))
     assert ms.grad(ops.bessel_j1)(zero).item() == 0.5 and ms.grad(ops.bessel_i1e)(zero).item() == 0.5
+
+
+EXACT = {"a number": lambda: ms.Tensor(0.1, ms.float64), "a list": lambda: ms.tensor([[0.1]], ms.float64),
+         "a parameter": lambda: ms.Parameter(ms.Tensor([0.1], ms.float64)),
+         "an array of numpy": lambda: ms.numpy.array([0.1], ms.float64),
+         "a range": lambda: ops.linspace(ms.Tensor(0.1, ms.float64), ms.Tensor(0.7, ms.float64), 3)[0],
+         "a range of numbers": lambda: ops.linspace(0.1, ms.Tensor(0.7, ms.float64), 3)[0],
+         "an integer": lambda: ms.Tensor([1e9 + 7.0], ms.int64) - 1000000007 + ms.Tensor(0.1, ms.float64)}
+
+
+@of_each(EXACT)
+def test_numbers_reach_a_given_dtype_without_float32_between(case):
+    for made in (EXACT[case], ms.jit(EXACT[case])):
+        found = made()
+        assert str(found.dtype) == "Float64" and found.item() == 0.1
