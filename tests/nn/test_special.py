@@ -66,6 +66,16 @@ def test_bessel_functions_have_second_derivatives_and_slopes_at_zero():
     assert ms.grad(ops.bessel_j1)(zero).item() == 0.5 and ms.grad(ops.bessel_i1e)(zero).item() == 0.5
 
 
+@of_each([(run, kind) for run in (lambda f: f, ms.jit) for kind in (np.float32, np.float64)])
+def test_angles_have_the_signs_of_zeros_and_infinities(run, kind):
+    ends = np.array([-np.inf, -1.0, -0.0, 0.0, 1.0, np.inf], kind)
+    y, x = (each.ravel() for each in np.meshgrid(ends, ends))
+    found = run(lambda y, x: ops.atan2(y, x))(ms.Tensor(y), ms.Tensor(x)).asnumpy()
+    expected = np.arctan2(y, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert (np.signbit(found) == np.signbit(expected)).all()
+
+
 EXACT = {"a number": lambda: ms.Tensor(0.1, ms.float64), "a list": lambda: ms.tensor([[0.1]], ms.float64),
          "a parameter": lambda: ms.Parameter(ms.Tensor([0.1], ms.float64)),
          "an array of numpy": lambda: ms.numpy.array([0.1], ms.float64),
