@@ -89,3 +89,15 @@ def test_numbers_reach_a_given_dtype_without_float32_between(case):
     for made in (EXACT[case], ms.jit(EXACT[case])):
         found = made()
         assert str(found.dtype) == "Float64" and found.item() == 0.1
+
+
+ONE_SAMPLE = [("nll_loss", {}), ("nll_loss", {"weight": ms.Tensor([1.0, 2.0, 3.0])}), ("nll_loss", {"ignore_index": 1}),
+              ("cross_entropy", {}), ("cross_entropy", {"label_smoothing": 0.1})]
+
+
+@of_each(ONE_SAMPLE)
+def test_the_loss_of_a_sample_without_a_batch_has_no_axes(name, settings):
+    scores, label = ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor(1)
+    found = getattr(ops, name)(scores, label, reduction="none", **settings)
+    batch = getattr(ops, name)(scores.reshape((1, 3)), label.reshape((1,)), reduction="none", **settings)
+    assert found.shape == () and batch.shape == (1,) and found.item() == batch.item()
