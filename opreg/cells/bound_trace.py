@@ -122,7 +122,7 @@ class BoundTrace:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.differentiates = trace.differentiates
-        self.hooks = any(node.op is PYTHON and node.attrs["record"].key is not None for node in trace.nodes)
+        self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
@@ -247,7 +247,7 @@ class BoundTrace:
                 quiet(segment.run)
                 return
             with self.ctx, np.errstate(all="ignore"):
-                if self.hooks and (mode.recording or self.differentiates):
+                if self.followed and (mode.recording or self.differentiates):
                     STATE.outside = [*self.outside, *STATE.weights]
                     with variables_lent(self.outside):
                         segment.run()

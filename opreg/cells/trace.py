@@ -26,9 +26,9 @@ from ..core.mode import MODE
 from ..core.op import Op
 from ..core.rules import Attrs
 from ..core.spec import Shape, Spec, is_known, unify
-from ..core.tracing import RuleTracer, TraceError, Tracer
+from ..core.tracing import RuleTracer, TracedValue, TraceError, Tracer
 from ..errors import user_line
-from .bailout import HookSignatures, LeftToPython
+from .bailout import CallSignatures, LeftToPython
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
@@ -65,7 +65,7 @@ class FunctionTracer(Tracer):
         Differentiated arguments of functions, and their hooks.
     hooked : set of entry
         Arguments of the function whose tensors got hooks outside of it.
-    signatures : HookSignatures
+    signatures : CallSignatures
         Signatures of hooks that returned other values than assumed.
     constants : dict
         Arrays that the function has made from Python values, by identity.
@@ -88,6 +88,8 @@ class FunctionTracer(Tracer):
         called that depends on it.
     differentiates : bool
         Whether it computes gradients.
+    differentiating : int
+        Number of functions, each inside the one before, that run and are to be differentiated.
     calls, effects : str
         Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
@@ -120,7 +122,7 @@ class FunctionTracer(Tracer):
         self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
         self.cells: list[Running] = [] if parent is None else parent.cells
-        self.signatures: HookSignatures = HookSignatures() if parent is None else parent.signatures
+        self.signatures: CallSignatures = CallSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self.caller_tensors: dict[int, Any] = {}
         self.missing_attributes: set[str] = set()
@@ -129,6 +131,7 @@ class FunctionTracer(Tracer):
         self.states: dict[Entry, NDArray] = {}
         self.moved_states: set[Entry] = set()  # variables of the states that layers move
         self.minds_training = self.differentiates = False
+        self.differentiating = 0
         self.calls, self.effects, self.left = "", "", ""
         self.drawn: list[Node] = []
         self.symbolic = False
@@ -201,6 +204,13 @@ class FunctionTracer(Tracer):
         """A new variable."""
         self.names.add(name)
         return self.wrap(self.variable(name, Spec(shape, dtype)))
+
+    def adopted(self, value: TracedValue, spec: Spec) -> TracedTensor:
+        """The traced tensor of a value that a gradient rule computes in this trace."""
+        entry = value._entry
+        if entry[0] not in self.specs:
+            self.specs[entry[0]] = [spec] * max(1, entry[0].count)
+        return TracedTensor(self, entry, spec)
 
     def wrap(self, entry: Entry) -> TracedTensor:
         """An entry as a traced tensor."""

@@ -25,7 +25,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
-from .bailout import HookSignatures, LeftToPython
+from .bailout import CallSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .observer import Observer
@@ -176,14 +176,14 @@ class _NeutralScope:
 
 
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
-           ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
+           ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
            leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
            mode: bool = True) -> Traced:
     """Trace a function with arguments of a given structure, and tensors of given shapes and dtypes.
 
     Parameters
     ----------
-    signatures : HookSignatures, optional
+    signatures : CallSignatures, optional
         Known results of its hooks.
     path : Path, optional
         The values for its branches; without a path it may not read values.
