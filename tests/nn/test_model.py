@@ -182,7 +182,7 @@ def test_training_and_evaluation_set_the_mode() -> None:
     net = Net()
     made = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
     made.fit(2, BATCHES[:1], BATCHES[:1])
-    made.predict(Tensor(X))
+    made.predict(Tensor(X), backend="lite", config={})
     assert seen == [True, False, True, False, False]
 
 
@@ -233,6 +233,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "eval": (ValueError, "needs metrics=", lambda: model().eval(BATCHES)),
     "fit": (ValueError, "needs metrics=", lambda: model().fit(1, BATCHES, BATCHES)),
     "predict": (TypeError, "inputs must be Tensors, got ndarray", lambda: model().predict(X)),
+    "a back end of predict": (ValueError, "backend must be 'lite' or None, got 'light'",
+                              lambda: model().predict(Tensor(X), backend="light")),
     "nan": (ValueError, "In epoch: 1 step: 1, loss is NAN or INF, training process cannot continue",
             lambda: model().train(1, [(X * np.nan, Y)], callbacks=ms.LossMonitor())),
     "monitor": (ValueError, "per_print_times=-1: expected an int of at least 0", lambda: ms.LossMonitor(-1)),
