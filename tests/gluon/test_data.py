@@ -26,6 +26,7 @@ from opreg.data import shared_memory
 from opreg.data.workers import Processes
 from opreg.gluon import data
 from opreg.gluon.data import dataloader
+from opreg.gluon.data.held_state import HeldState
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -425,6 +426,20 @@ def test_processes_make_samples_of_the_dataset_as_it_is_when_a_round_begins(seed
         found = np.concatenate([batch.asnumpy() for batch in loader])
         expected = np.array([dataset[number] * np.float32(scale[0]) for number in range(3)])
         np.testing.assert_array_equal(found, expected, err_msg=change)
+
+
+LARGE = np.zeros((5, 1 << 20), np.float32)  # 20 MB
+
+
+@pytest.mark.parametrize("array", [LARGE, LARGE[:, ::-1], LARGE.T[1:], np.zeros(3, [("x", "i1"), ("y", "f8")])["y"]],
+                         ids=["whole", "backwards", "turned", "field"])
+def test_a_change_of_any_element_of_an_array_is_a_change_of_the_dataset(array: np.ndarray) -> None:
+    before = HeldState(array)
+    for place in ((0,) * array.ndim, (2,) + (-2,) * (array.ndim - 1), (-1,) * array.ndim):
+        array[place] = 1
+        assert before != HeldState(array)
+        array[place] = 0
+        assert before == HeldState(array)
 
 
 @forked
