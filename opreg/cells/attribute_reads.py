@@ -83,13 +83,12 @@ def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
     return None, ABSENT
 
 
-@cached(1024)
-def _names_of(cls: type) -> frozenset[str]:
+def _names_of(cls: type) -> set[str]:
     """Names of attributes that the methods of a layer read, those of Cell and its bases left out."""
     between = cls.__mro__[:cls.__mro__.index(BufferContainer) - 2]
-    return frozenset({"construct"}.union(*[
+    return {"construct"}.union(*[
         loads(function.__code__).names for base in between for function in vars(base).values()
-        if isinstance(function, types.FunctionType)]))
+        if isinstance(function, types.FunctionType)])
 
 
 @cached(1024)
@@ -425,14 +424,15 @@ class AttributeReads(abc.ABC):
     def _read_layer(self, owner: BufferContainer) -> None:
         """Note that code uses a layer of opreg: its settings, and other attributes that its methods name."""
         cls = type(owner)
-        self.comparisons.path(cls, "{}.construct", cls.construct, f"{cls.__name__}.construct")  # type: ignore[attr-defined]
         names = _names_of(cls)
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._read_cell_attribute(owner, name, value, False)
-        for name in names:  # methods, which an attribute of the layer may replace
-            if name not in owner.__dict__ and isinstance(class_attribute(cls, name)[1], types.FunctionType):
+        for name in names:  # methods, which an attribute of the layer or of its class may replace
+            method = class_attribute(cls, name)[1]
+            if name not in owner.__dict__ and isinstance(method, types.FunctionType) and name != "__init__":
                 self.reads.attribute(owner, name, ABSENT)
+                self.comparisons.path(cls, f"{{}}.{name}", method, f"{cls.__name__}.{name}")
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:
         """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its

@@ -113,6 +113,7 @@ def _checksum(array: np.ndarray) -> int:
     if isinstance(array, np.memmap) and array.mode != "c":
         return 0  # other processes see the changes
     number = 0
+    part: Any
     for part in np.nditer(array, ["external_loop", "buffered", "zerosize_ok"], order="C", buffersize=_PART):
         number = zlib.crc32(part.tobytes(), number)
     return number
