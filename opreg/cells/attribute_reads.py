@@ -430,8 +430,12 @@ class AttributeReads(abc.ABC):
                 self._read_cell_attribute(owner, name, value, False)
         for name in names:  # methods, which an attribute of the layer or of its class may replace
             method = class_attribute(cls, name)[1]
-            if name not in owner.__dict__ and isinstance(method, types.FunctionType) and name != "__init__":
-                self.reads.attribute(owner, name, ABSENT)
+            if isinstance(method, types.FunctionType) and name != "__init__":
+                own = owner.__dict__.get(name, ABSENT)
+                if own is ABSENT:
+                    self.reads.attribute(owner, name, ABSENT)
+                else:
+                    self.comparisons.path(owner, f"{{}}.__dict__.get({name!r}, absent)", own, f"{owner.path}.{name}")
                 self.comparisons.path(cls, f"{{}}.{name}", method, f"{cls.__name__}.{name}")
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:

@@ -4,6 +4,7 @@ names it."""
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import types
 import warnings
@@ -763,6 +764,10 @@ def test_a_replaced_method_that_a_layer_calls_is_seen(name: str, way: str, monke
     with monkeypatch.context() as patch:
         patch.setattr(ms.nn.SGD, name, double)
         assert moved() == [2.0, 6.0]
+    assert moved() == [1.0, 3.0]
+    setattr(optimizer, name, functools.partial(double, optimizer))
+    assert moved() == [2.0, 6.0]
+    del vars(optimizer)[name]
     assert moved() == [1.0, 3.0]
 
 
