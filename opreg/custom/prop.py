@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 import operator
@@ -45,8 +46,6 @@ class RegisteredProp(UsersSchema):
         The name and the class that were registered.
     calls : Recent
         Caches of eager calls, by their keywords.
-    read_of_class : tuple
-        The constructor and the members of the class that the operator was made from.
     warned : set of str
         Inputs for which a warning was issued that their gradient is not written.
     rule_of_class : Rule
@@ -63,7 +62,11 @@ class RegisteredProp(UsersSchema):
     def read_class(self) -> None:
         """Read the attributes from the constructor of the class."""
         prop = self.prop_class
-        self.read_of_class, annotated = _read_of(prop), hints(prop.__init__)
+        make, annotated = prop.__init__, hints(prop.__init__)
+        places = [f"__init__.{part}" for part in ("__code__", "__defaults__", "__kwdefaults__") if hasattr(make, part)]
+        places += [name for name in (*_FLAGS, *_RULES) if hasattr(prop, name)]
+        self._ask, self._sizes = operator.attrgetter("__init__", "__mro__", *places), _sizes(prop)
+        self._asked = self._ask(prop)
         fields, is_open = [], False
         for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -77,9 +80,10 @@ class RegisteredProp(UsersSchema):
     def follow_class(self) -> bool:
         """Read the class again if a program has changed its constructor, its flags or its optional methods; returns
         whether it has."""
-        (members, defaults), (before, old_defaults) = _read_of(self.prop_class), self.read_of_class
-        if members == before and all(map(operator.is_, defaults, old_defaults)):
-            return False
+        prop = self.prop_class
+        with contextlib.suppress(AttributeError):  # a member was deleted
+            if all(map(operator.is_, self._ask(prop), self._asked)) and _sizes(prop) == self._sizes:
+                return False
         self.read_class()
         _declare_class(self.op, self.prop_class)
         renew(self.op)
@@ -206,12 +210,9 @@ _RULES = {
 }
 
 
-def _read_of(prop: type[CustomOpProp]) -> tuple[tuple[Any, ...], tuple[Any, Any]]:
-    """The members of a class that its operator is made from, and the defaults of its constructor, which are compared by
-    identity."""
-    make: Any = prop.__init__
-    return (make, getattr(make, "__code__", None), *[getattr(prop, name, None) for name in (*_FLAGS, *_RULES)]), (
-        getattr(make, "__defaults__", None), getattr(make, "__kwdefaults__", None))
+def _sizes(prop: type[CustomOpProp]) -> list[int]:
+    """The numbers of members of a class and of its bases."""
+    return [len(kind.__dict__) for kind in prop.__mro__]
 
 
 def _declare_class(op: Op, prop: type[CustomOpProp]) -> None:
