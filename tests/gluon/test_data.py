@@ -416,7 +416,8 @@ def test_processes_make_samples_of_the_dataset_as_it_is_when_a_round_begins(seed
     chooses, scale = random.Random(seed), [1.0]
     kind = type("Changing", (Product,), {})
     dataset = kind()
-    loader = data.DataLoader(dataset.transform(lambda value: value * scale[0]), 2, num_workers=1)
+    transforms: list[Any] = [dataset.transform, dataset.transform_first]
+    loader = data.DataLoader(transforms[seed % 2](lambda value: value * scale[0]), 2, num_workers=1)
     names = {"d": dataset, "kind": kind, "scale": scale, "loader": loader, "np": np}
     for _ in range(6):
         change = chooses.choice(DATASET_CHANGES)
@@ -440,6 +441,20 @@ def test_a_change_of_any_element_of_an_array_is_a_change_of_the_dataset(array: n
         assert before != HeldState(array)
         array[place] = 0
         assert before == HeldState(array)
+
+
+@pytest.mark.parametrize("wrapped", ["transform_first", "transform", "take", "sampler"])
+def test_a_change_of_a_function_of_the_program_is_a_change_of_the_dataset(wrapped: str) -> None:
+    factor = 1.0
+    numbers = data.SimpleDataset([1.0, 2.0])
+    scaled: Any = getattr(numbers, "transform" if wrapped in ("take", "sampler") else wrapped)(lambda x: x * factor)
+    whole = scaled.take(1) if wrapped == "take" else scaled.sample(data.SequentialSampler(2)) \
+        if wrapped == "sampler" else scaled
+    before = HeldState(whole)
+    assert before == HeldState(whole)
+    factor = 2.0
+    assert whole[0] == 2.0
+    assert before != HeldState(whole)
 
 
 @forked
