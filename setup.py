@@ -1,4 +1,4 @@
-"""What setup.cfg cannot say of the package: README as an index shows it, where files beside it are not at hand."""
+"""The long description of the package: README with links that work on a package index, without the files beside it."""
 
 import configparser
 import re
@@ -8,7 +8,7 @@ from setuptools import setup
 
 
 def standing_alone(text: str, source: str = "") -> str:
-    """A page whose links to files of this repository lead to its public address, or are plain text without one."""
+    """The page, its links to files of this repository replaced by links to ``source``, or by their text without one."""
     return re.sub(r"\[([^]]+)]\((?!https?:|#)([^)]+)\)", rf"[\1]({source}/blob/main/\2)" if source else r"\1", text)
 
 

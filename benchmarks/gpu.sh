@@ -76,7 +76,7 @@ fi
 export PYTHONPATH=$PWD PYTHONUNBUFFERED=1 BENCHMARK_DEVICE=$device XLA_PYTHON_CLIENT_PREALLOCATE=false
 
 {
-    echo "# What a GPU told"
+    echo "# Measurements on a GPU"
     echo
     [[ $device == dry ]] && echo "**A stand-in for a GPU at tiny sizes: no time here means anything.**" && echo
     echo "$(date -u +%F), \`benchmarks/gpu.sh $*\`, commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown)."
@@ -122,7 +122,7 @@ if [[ $device == gpu ]]; then
         tests/backends/cuda/test_{gpu,strict}.py tests/core/test_context.py tests/symbol/test_models.py \
         tests/builtin/test_oracle.py
     cp "$out/stage.txt" "$out/tests.txt"
-    # Those of test_gpu.py ran above; what asks for counters of the stand-in has nobody to ask here.
+    # The tests of test_gpu.py ran above. Tests that read counters of the stand-in cannot run on a GPU.
     mapfile -t files < <(grep -rlE --include='test_*.py' '\bgpus\b' tests | grep -v test_gpu.py)
     OPREG_TEST_GPU=real stage "the stand-in's tests on the GPU" 60 \
         "${test[@]}" -m 'stand_in and not simulated' "${files[@]}"

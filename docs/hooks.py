@@ -54,7 +54,7 @@ def _notebook(text: str) -> tuple[str, str]:
 
 
 def _pages() -> dict[str, str]:
-    """What is no file of docs/, by name."""
+    """Pages from outside docs/: their names on the site and their texts."""
     made = {"index": "README.md", "contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md",
             "examples/data": "opreg/examples/data/README.md"}
     pages = {name: (ROOT / path).read_text() for name, path in made.items()}

@@ -73,6 +73,7 @@ def test_the_notebook_prints_its_stored_output(monkeypatch: pytest.MonkeyPatch) 
     pytest.importorskip("ipykernel", reason="what notebooks run in")
     notebook = nbformat.read(ROOT / "examples" / "write_an_operator.ipynb", as_version=4)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("OPREG_PROGRESS", "0")  # a slow machine would show the line
     wanted = [printed(cell) for cell in notebook.cells]
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3",
                             resources={"metadata": {"path": str(ROOT / "examples")}}).execute()

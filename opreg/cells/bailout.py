@@ -8,7 +8,9 @@ were called already are not called again. A trace stops at code that no graph ca
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import Spec
 from ..errors import OpError
@@ -19,19 +21,51 @@ if TYPE_CHECKING:
     from .reads import Reads
     from .tensor import Tensor
 
-__all__ = ["Bailout", "HookSignatureChanged", "HookSignatures", "LeftToPython", "ReadChanged"]
+__all__ = ["Bailout", "HookSignature", "HookSignatureChanged", "HookSignatures", "LeftToPython", "ReadChanged"]
 
 
 class Bailout(Exception):
     """A run of a compiled function stops."""
 
 
-class HookSignatureChanged(Bailout):
-    """A hook returned a value of another shape, dtype or nesting than was assumed."""
+class HookSignature(NamedTuple):
+    """The result of a chain of hooks, and its inputs, as a trace assumes them.
 
-    def __init__(self, key: Hashable, structure: Any, results: list[Tensor], specs: list[Spec]):
+    Attributes
+    ----------
+    structure, specs
+        Structure of the result, and the shapes and dtypes of its tensors.
+    captured : tuple of NDArray
+        Arrays from outside, such as Parameters, that the hooks read and whose gradients are requested. They are further
+        inputs of the node.
+    sources : tuple of set of int, or None
+        For each tensor of the result, the inputs through which its gradient flows; None if it may flow to all.
+    """
+
+    structure: Any
+    specs: list[Spec]
+    captured: tuple[NDArray, ...] = ()
+    sources: tuple[frozenset[int], ...] | None = None
+
+
+class HookSignatureChanged(Bailout):
+    """A run found another signature of a chain of hooks than was assumed.
+
+    Attributes
+    ----------
+    key : hashable
+        Key of the chain in the trace.
+    signature : HookSignature
+        The signature that was found.
+    results : list of Tensor
+        The result of this run.
+    captured : list of Tensor
+        Variables of the arrays that ``signature`` captures and the trace did not.
+    """
+
+    def __init__(self, key: Hashable, signature: HookSignature, results: list[Tensor], captured: list[Tensor]):
         super().__init__(f"{key} returned something else than expected")
-        self.key, self.structure, self.results, self.specs = key, structure, results, specs
+        self.key, self.signature, self.results, self.captured = key, signature, results, captured
 
 
 class ReadChanged(Bailout):
@@ -63,8 +97,8 @@ class HookSignatures:
 
     Attributes
     ----------
-    known : dict of key to (structure, list of Spec)
-        Structure and shapes of each hook's result.
+    known : dict of key to HookSignature
+        The signature of each chain of hooks that differs from what a trace assumes at first.
     done : dict of key to (variables, results)
         Python calls of the current run.
     replay : dict of key to (variables, results)
@@ -72,13 +106,13 @@ class HookSignatures:
     """
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, tuple[Any, list[Spec]]] = {}
+        self.known: dict[Hashable, HookSignature] = {}
         self.done: dict[Hashable, RecordedRun] = {}
         self.replay: dict[Hashable, RecordedRun] = {}
 
     def learn(self, change: HookSignatureChanged) -> None:
-        """Note the new result of a hook, and the Python calls made before it."""
-        self.known[change.key] = change.structure, change.specs
+        """Note the new signature of a chain of hooks, and the Python calls made before it."""
+        self.known[change.key] = change.signature
         self.replay, self.done = dict(self.done), {}
 
     def end_run(self) -> None:

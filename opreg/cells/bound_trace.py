@@ -27,9 +27,10 @@ from ..core.versions import WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
+from .captures import variables_lent
 from .parameter import Parameter
 from .plan_memory import PlanMemory
-from .python_op import Record, RecordedRun
+from .python_op import PYTHON, Record, RecordedRun
 from .state import STATE
 from .tensor import Tensor
 from .traced import Traced
@@ -120,6 +121,9 @@ class BoundTrace:
         if numbers:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
+        self.differentiates = trace.differentiates
+        self.hooks = any(node.op is PYTHON and node.attrs["record"].key is not None for node in trace.nodes)
+        self.outside = [array for array, _ in traced.captured]
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
@@ -231,21 +235,28 @@ class BoundTrace:
             return
         thread = MODE.__dict__
         # In a plan for training, steps that compute as in inference set the mode themselves.
-        token, tracer = thread["set"](thread["current"]().recorded(False, self.plan.is_train)), thread["tracer"]
+        mode = thread["current"]()
+        token, tracer = thread["set"](mode.recorded(False, self.plan.is_train)), thread["tracer"]
         thread["tracer"] = None
         trace, STATE.trace = STATE.trace, None
         observer, STATE.observer = STATE.observer, None
         runs, STATE.runs = STATE.runs, self.runs
+        outside, STATE.outside = STATE.outside, None
         try:
             if self.quiet and not segment.fresh and current_context() is self.ctx:
                 quiet(segment.run)
                 return
             with self.ctx, np.errstate(all="ignore"):
-                segment.run()
+                if self.hooks and (mode.recording or self.differentiates):
+                    STATE.outside = [*self.outside, *STATE.weights]
+                    with variables_lent(self.outside):
+                        segment.run()
+                else:
+                    segment.run()
         finally:
             thread["reset"](token)
             thread["tracer"] = tracer
-            STATE.trace, STATE.observer, STATE.runs = trace, observer, runs
+            STATE.trace, STATE.observer, STATE.runs, STATE.outside = trace, observer, runs, outside
 
     def free(self, idle: list[BoundTrace]) -> None:
         """Release the memory; results that Python calls stored are dropped."""

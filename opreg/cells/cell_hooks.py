@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..core.spec import show
+from ..core.versions import tick
 from ..errors import ArgumentError
-from .bailout import HookSignatureChanged
+from .bailout import HookSignature, HookSignatureChanged
+from .captures import captured_variables, lent_entries, sources_of
 from .gradient_tags import INPUT_TAG, OUTPUT_TAG, Chain, Gradients, Link, checked_gradients, spec_of, tag
 from .handles import Hook, Hooks, running_hook
 from .python_op import call
@@ -107,24 +109,47 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
 
 
 def _add_to_trace(trace: FunctionTracer, chain: Callable[..., Any], args: Args, like: object, title: str) -> Any:
-    """Add a chain of hooks to a trace, as one node whose results have the structure of ``like``."""
+    """Add a chain of hooks to a trace, as one node whose results replace ``like``, the last of ``args``."""
     leaves: list[TensorBase] = []
     structure = flatten(args, leaves)
+    count = len(leaves)
     key = title, trace.unique(title)
-    expected: list[TensorBase] = []
-    arranged = flatten(like, expected)
-    arranged, specs = trace.signatures.known.get(key, (arranged, [spec_of(leaf) for leaf in expected]))
-    kind = key_of(arranged)
+    assumed = trace.signatures.known.get(key)
+    if assumed is None:
+        expected: list[TensorBase] = []
+        arranged = flatten(like, expected)
+        before = count - len(expected)
+        sources = None if trace.root.symbolic else tuple([frozenset({before + i}) for i in range(len(expected))])
+        assumed = HookSignature(arranged, [spec_of(leaf) for leaf in expected], (), sources)
+    known, kind, learned = assumed, key_of(assumed.structure), key in trace.signatures.known
 
     def function(*values: Tensor) -> list[Tensor]:
         results: list[Tensor] = []
-        now = flatten(chain(*rebuild(structure, iter(values))), results)
-        if key_of(now) != kind or list(map(spec_of, results)) != specs:
-            raise HookSignatureChanged(key, now, results, list(map(spec_of, results)))
+        start = tick()
+        captured = known.captured
+        if captured:
+            with lent_entries(captured, [value._entry for value in values[count:]]):
+                now = flatten(chain(*rebuild(structure, iter(values[:count]))), results)
+        else:
+            now = flatten(chain(*rebuild(structure, iter(values))), results)
+        specs = list(map(spec_of, results))
+        same = key_of(now) == kind and specs == known.specs
+        sources = known.sources if same else None
+        variables: list[Tensor] = []
+        if STATE.outside is not None:
+            sources, entries = sources_of(results, values, start)
+            if entries:
+                arrays, variables = captured_variables(entries, title)
+                captured = (*captured, *arrays)
+            if sources != known.sources and same and learned and known.sources is not None:
+                sources = tuple(map(frozenset.union, sources, known.sources))
+        if not same or sources != known.sources:
+            raise HookSignatureChanged(key, HookSignature(now, specs, captured, sources), results, variables)
         return results
 
-    results = call(function, leaves, [spec_of(leaf) for leaf in leaves], specs, title, key)
-    return rebuild(arranged, iter(results))
+    inputs = [trace.read(value) for value in (*leaves, *known.captured)]
+    results = call(function, inputs, list(map(spec_of, inputs)), known.specs, title, key, known.sources)
+    return rebuild(known.structure, iter(results))
 
 
 def _cell_reference(cell: Cell) -> Callable[[], Cell]:

@@ -209,6 +209,10 @@ class Cache:
             except HookSignatureChanged as change:
                 kind.signatures.learn(change)
                 known_steps, new = compiled.traced.steps, None
+            except LeftToPython as error:
+                generators.go_back(drawn)
+                kind.current = self._as_python(function, error.reason)
+                break
             generators.go_back(drawn)  # the run that starts over draws the same values
             kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known_steps)
         return run_in_python(function, args, kwargs)

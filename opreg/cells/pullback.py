@@ -189,6 +189,9 @@ class _OnTape(Pullback):
                     entries.append(entry)
         choice = again or recorded(), None
         token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
+        surrounding = STATE.weights
+        if weights:
+            STATE.weights = (*surrounding, *weights)
         STATE.nested = again
         try:
             out = inputs.call(function, arguments)
@@ -198,7 +201,7 @@ class _OnTape(Pullback):
                 for head in _heads(function, out, first_only)]
         finally:
             thread["reset"](token)
-            STATE.nested = nested
+            STATE.nested, STATE.weights = nested, surrounding
             for weight, entry in before:
                 weight._entry = entry
         self.out = out if again else _drop_record(out)
@@ -249,6 +252,7 @@ class _InTrace(Pullback):
                 trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")
         if trace.reads.observer is not None:
             trace.reads.observer.meet(function)
+        trace.root.differentiates = True
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)

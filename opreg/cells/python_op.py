@@ -52,7 +52,9 @@ class Record:
     place : hashable
         Key of the call among the calls of one run of a compiled function.
     key : hashable
-        Key of a function that checks its results itself.
+        Key of a chain of hooks, which checks its results itself.
+    sources : tuple of set of int, or None
+        For each result, the inputs through which its gradient flows; None if it may flow to all.
     """
 
     def __init__(self, function: Callable[..., Iterable[object]], ins: Sequence[Spec], outs: Sequence[Spec], title: str,
@@ -61,6 +63,7 @@ class Record:
         self.differentiated = False
         self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
         self.key: Hashable = None
+        self.sources: Sequence[frozenset[int]] | None = None
         self.place: Hashable = None
         self.signatures: HookSignatures
         self._backs = 0
@@ -90,13 +93,13 @@ class Record:
             try:
                 self._run(values)
             except HookSignatureChanged as change:
-                self.signatures.done[self.place] = self.latest_run[0], change.results
+                self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
-        if not self.differentiated:  # a plan runs without recording
+        if not self.differentiated and (self.key is None or STATE.outside is None):
             results = self._checked(self.function(*values))
             if self.place is not None:
                 self.latest_run = (), results
@@ -126,20 +129,35 @@ class Record:
                     f"{show(spec.shape)} and {spec.dtype}, as in the trace")
         return checked
 
-    def back(self) -> Record:
-        """The record of its gradient, whose inputs are the gradients of its results, then its inputs."""
+    def back(self, heads: Sequence[int], targets: Sequence[int]) -> Record:
+        """The record of the gradients of some results with respect to some inputs. Its inputs are the output gradients
+        of these results, then all inputs of this record."""
         self.differentiated = True
-        record = Record(functools.partial(_gradients_of_record, self), [*self.outs, *self.ins], self.ins,
-                       f"the gradient of {self.title}", self)
+        record = Record(functools.partial(_gradients_of_record, self, heads, targets),
+                        [*[self.outs[i] for i in heads], *self.ins], [self.ins[i] for i in targets],
+                        f"the gradient of {self.title}", self)
         if self.place is not None:
             self._backs += 1
             record.place, record.signatures = (self.place, self._backs), self.signatures
         return record
 
+    def reached(self, heads: Sequence[int]) -> Sequence[int]:
+        """The inputs to which the gradients of some results flow."""
+        if self.sources is None:
+            return range(len(self.ins))
+        return sorted(frozenset().union(*[self.sources[i] for i in heads]))
 
-def _gradients_of_record(record: Record, *values: Tensor) -> list[Tensor]:
-    """Gradients of the latest run of a record."""
-    variables, results = record.latest_run
+
+def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence[int], *values: Tensor) -> list[Tensor]:
+    """Gradients of some results of the latest run of a record with respect to some of its inputs."""
+    gradients = _all_gradients(record, heads, values)
+    return [gradients[i] for i in targets]
+
+
+def _all_gradients(record: Record, heads: Sequence[int], values: Sequence[Tensor]) -> list[Tensor]:
+    """Gradients of some results of the latest run of a record with respect to all inputs."""
+    variables, every = record.latest_run
+    results = [every[i] for i in heads]
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
         if all(id(result._entry) in places for result in results):
@@ -151,27 +169,34 @@ def _gradients_of_record(record: Record, *values: Tensor) -> list[Tensor]:
                 gradients[place] = g if before is None else before + g
             return [zeros_as(variable) if g is None else g
                     for variable, g in zip(variables, gradients)]
-    heads = [(result, g) for result, g in zip(results, values) if result._entry is not None]
-    if not heads:
+    pairs = [(result, g) for result, g in zip(results, values) if result._entry is not None]
+    if not pairs:
         return [zeros_as(variable) for variable in variables]
     return [tensor(g) for g in backward_pass.gradients(
-        [head for head, _ in heads], variables, [g for _, g in heads], True, MODE.recording, None)]
+        [head for head, _ in pairs], variables, [g for _, g in pairs], True, MODE.recording, None)]
 
 
 #: Calls a Python function with copies of the output gradients.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
-            per_instance=True, has_side_effect=True)
+            per_instance=True, has_side_effect=True, optional_out_grads=True)
 PYTHON.shapes(lambda ins, outs, *, record: (ins, [spec.shape for spec in record.outs]))
 PYTHON.types(lambda ins, outs, *, record: (ins, [spec.dtype for spec in record.outs]))
 
 
 @PYTHON.grad
-def _python_grad(g: Value | tuple[Value, ...], ins: Sequence[Value], outs: Sequence[Value], *, record: Record
-                 ) -> list[Value]:
-    tops = list(g) if isinstance(g, tuple) else [g]
-    gradients = ins[0]._apply(PYTHON, [*tops, *ins], {"record": record.back()})
-    return as_list(gradients)
+def _python_grad(g: Value | tuple[Value | None, ...], ins: Sequence[Value], outs: Sequence[Value], *, record: Record
+                 ) -> list[Value | None]:
+    tops = g if isinstance(g, tuple) else (g,)
+    heads = [i for i, top in enumerate(tops) if top is not None]
+    gradients: list[Value | None] = [None] * len(ins)
+    targets = record.reached(heads)
+    if targets:
+        given = [top for top in tops if top is not None]
+        found = ins[0]._apply(PYTHON, [*given, *ins], {"record": record.back(heads, targets)})
+        for i, gradient in zip(targets, as_list(found)):
+            gradients[i] = gradient
+    return gradients
 
 
 @PYTHON.kernel("python", bound=True)
@@ -188,7 +213,7 @@ def _python(step: Call) -> Callable[[], None]:
 
 
 def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Sequence[Spec], outs: Sequence[Spec],
-         title: str, key: Hashable = None) -> list[Any]:
+         title: str, key: Hashable = None, sources: Sequence[frozenset[int]] | None = None) -> list[Any]:
     """Call a function of tensors, now, or in each run of the graph that is being traced.
 
     Parameters
@@ -202,11 +227,14 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
     title : str
         Its name in errors.
     key : hashable, optional
-        Key of this call in the trace, for a function that checks its results itself.
+        Key of a chain of hooks in the trace, which is called in each run and checks its results itself.
+    sources : tuple of set of int, optional
+        For each result, the inputs through which its gradient flows; by default all.
     """
-    if values and all(isinstance(value, NDArray) for value in values):
+    if key is None and values and all(isinstance(value, NDArray) for value in values):
         return function(*values)
     record = Record(function, specs, outs, title)
+    record.sources = sources
     attrs = {"record": record}
     for value in values:
         if isinstance(value, TracedValue):

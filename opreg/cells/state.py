@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..core.mode import MODE
@@ -12,6 +12,8 @@ from .context_settings import get_context
 from .reads import Watcher
 
 if TYPE_CHECKING:
+    from opreg.ndarray.ndarray import NDArray
+
     from .python_op import Record, RecordedRun
     from .trace import FunctionTracer
 
@@ -25,6 +27,9 @@ class _State(threading.local):
     nested = False  # whether a gradient of a gradient is computed
     #: Results that Python calls of the current plan store for their gradients.
     runs: dict[Record, RecordedRun] | None = None
+    weights: tuple[NDArray, ...] = ()  # Parameters with respect to which running functions are differentiated
+    #: While a plan runs whose hooks may have gradients, the arrays that they may capture.
+    outside: Sequence[NDArray] | None = None
     #: Number of ``no_grad`` contexts around the running code.
     blocked = property(lambda self: MODE.current().blocked, lambda self, value: setattr(MODE, "blocked", value))
 

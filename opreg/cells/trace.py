@@ -86,6 +86,8 @@ class FunctionTracer(Tracer):
     minds_training : bool
         Whether the trace depends on the caller's mode: outside of all Cells the mode was read, or an operator was
         called that depends on it.
+    differentiates : bool
+        Whether it computes gradients.
     calls, effects : str
         Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
@@ -126,7 +128,7 @@ class FunctionTracer(Tracer):
         self.assigns: bool = parent is None or parent.assigns
         self.states: dict[Entry, NDArray] = {}
         self.moved_states: set[Entry] = set()  # variables of the states that layers move
-        self.minds_training = False
+        self.minds_training = self.differentiates = False
         self.calls, self.effects, self.left = "", "", ""
         self.drawn: list[Node] = []
         self.symbolic = False

@@ -411,10 +411,10 @@ class MXIndexedRecordIO(MXRecordIO):
 
 
 IRHeader = namedtuple("HEADER", ["flag", "label", "id", "id2"])  # type: ignore[name-match]  # as MXNet's prints itself
-IRHeader.__doc__ = """What the record of an image begins with.
+IRHeader.__doc__ = """The header of an image's record.
 
-``flag`` is how many numbers the label has where it is an array, else 0; ``label`` a number or an array of float32;
-``id`` the number of the image; ``id2`` its upper half, usually 0.
+``flag`` is the length of the label if the label is an array, and 0 if it is a number. ``label`` is a number or an array
+of float32, ``id`` the number of the image, ``id2`` the upper half of that number, usually 0.
 """
 
 _IMAGE_HEAD = struct.Struct("<IfQQ")

@@ -1,0 +1,101 @@
+"""Captures: arrays from outside of a graph whose gradients flow through a chain of hooks.
+
+A chain of hooks is one node of a graph. Its inputs are the tensors that the hooks receive, and the arrays that it
+captures, such as the Parameters of an adapter. The tape of a run shows on which of them each result depends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
+
+from ..core.declarations import ZERO
+from .bailout import LeftToPython
+from .parameter import Parameter
+from .state import STATE
+from .tensor import Tensor, tensor_over
+
+__all__ = ["Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
+
+#: For each result of a chain of hooks, the numbers of the inputs through which its gradient flows.
+Sources: TypeAlias = tuple[frozenset[int], ...]
+
+
+@contextlib.contextmanager
+def lent_entries(arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None]) -> Iterator[None]:
+    """A context in which arrays have these entries on the tape."""
+    before = [array._entry for array in arrays]
+    for array, entry in zip(arrays, entries):
+        array._entry = entry
+    try:
+        yield
+    finally:
+        for array, entry in zip(arrays, before):
+            array._entry = entry
+
+
+def variables_lent(arrays: Iterable[NDArray]) -> contextlib.AbstractContextManager[None]:
+    """A context in which trained Parameters are variables, so that the tape shows what depends on them."""
+    without = [array for array in arrays
+               if array._entry is None and isinstance(array, Parameter) and array.requires_grad]
+    return lent_entries(without, [(Variable(array), 0) for array in without])
+
+
+def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:
+    """The inputs that results depend on, and the captured entries: those recorded before ``start`` that are no inputs.
+
+    Captured entries are numbered behind the values.
+    """
+    places = {value._entry: i for i, value in enumerate(values)}
+    captured: list[TapeEntry] = []
+    sources = []
+    for result in results:
+        entry = result._entry
+        if entry is None or entry in places:
+            sources.append(frozenset() if entry is None else frozenset((places[entry],)))
+            continue
+        found: set[int] = set()
+        waiting = [entry]
+        visited = {UNDIFFERENTIATED}
+        while waiting:
+            node, _ = entry = waiting.pop()
+            if entry in places:
+                found.add(places[entry])
+            elif node in visited:
+                continue
+            elif node.op is None or node.number < start:
+                places[entry] = len(values) + len(captured)
+                captured.append(entry)
+                found.add(places[entry])
+            else:
+                visited.add(node)
+                if node.op.rules.grad is not ZERO:
+                    waiting += node.inputs
+        sources.append(frozenset(found))
+    return tuple(sources), captured
+
+
+def captured_variables(entries: Sequence[TapeEntry], title: str) -> tuple[list[NDArray], list[Tensor]]:
+    """The arrays with these entries, and their values in this run as variables.
+
+    Raises
+    ------
+    LeftToPython
+        When the compiled function does not know such an array.
+    """
+    known = {array._entry: array for array in STATE.outside or ()}
+    arrays, variables = [], []
+    for entry in entries:
+        array = known.get(entry)
+        if array is None:
+            reason = f"{title} read a tensor whose gradient is requested, and which the function does not use otherwise"
+            raise LeftToPython(reason, reason)
+        variable = tensor_over(array._data, array._ctx)
+        variable._entry = entry
+        arrays.append(array)
+        variables.append(variable)
+    return arrays, variables
