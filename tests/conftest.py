@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from _pytest.assertion import rewrite
 from _pytest.doctest import DoctestModule
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from opreg.core import generators, registry
@@ -29,7 +29,8 @@ from .cuda.compiled import folder
 
 # A run repeats the examples of the one before; `pytest --hypothesis-profile=default` looks for others.
 os.environ.setdefault("OPREG_TUNE", "0")
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None,  # whatever else the machine does
+                          suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 if hasattr(providers, "_get_local_constants"):
     # Hypothesis draws constants that stand in the modules imported so far: examples would depend on the tests that ran
