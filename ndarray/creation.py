@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opreg.core import array_module as backends
 from opreg.core.registry import ops
+from opreg.core.settings import dimensions
 from opreg.core.spec import Shape, as_dtype
 from opreg.core.versions import share
 from opreg.errors import ArgumentError, refuse_keywords
@@ -25,14 +25,7 @@ __all__ = ["array", "zeros", "ones", "full", "empty", "arange", "linspace", "eye
 
 
 def _place(shape: ShapeLike, ctx: Context | None, dtype: DTypeLike) -> tuple[Shape, Context, np.dtype]:
-    try:
-        several = isinstance(shape, (tuple, list)) or getattr(shape, "ndim", 0) == 1
-        dims: Iterable[Any] = shape if several else (shape,)  # type: ignore[assignment]
-        shape = tuple([operator.index(dim) for dim in dims])
-    except TypeError:
-        raise ArgumentError(f"shape: expected an int or a tuple of ints, got {shape!r}") from None
-    if any(dim < 0 for dim in shape):
-        raise ArgumentError(f"shape {shape}: dimensions cannot be negative")
+    shape = dimensions("shape", shape)
     return shape, current_context() if ctx is None else Context(ctx), as_dtype("float32" if dtype is None else dtype)
 
 

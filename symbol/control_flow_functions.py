@@ -15,8 +15,8 @@ from opreg.errors import ArgumentError, UnusedError
 from opreg.ndarray.control_flow import check_rounds
 
 from .control_flow import COND, FOREACH, WHILE_LOOP, Operands
-from .naming import AttrScope, attributes, new_name
-from .symbol import Symbol, Variable, output_name
+from .naming import AttrScope, attributes, new_name, output_name
+from .symbol import Symbol, Variable
 
 __all__ = ["foreach", "while_loop", "cond"]
 

@@ -61,7 +61,7 @@ class HookBackward:
             raise TypeError("HookBackward: expected at least one tensor")
 
         def function(_: Gradients, gradients: Gradients) -> Gradients:
-            with running_hook("function", self._hook, "a HookBackward"):
+            with running_hook("function", self._hook, "a HookBackward", ("gradients",)):
                 returned = self.hook_fn(gradients)
                 if returned is None:
                     return gradients
@@ -104,7 +104,7 @@ class InsertGradientOf:
             return input_x
 
         def function(_: Gradients, gradients: Gradients) -> Gradients:
-            with running_hook("function", self._hook, "an InsertGradientOf"):
+            with running_hook("function", self._hook, "an InsertGradientOf", ("gradient",)):
                 returned: list[Tensor] = []
                 flatten(self.f(rebuild(structure, iter(gradients))), returned)
                 return checked_gradients("InsertGradientOf", "backward", tuple(returned), gradients)
@@ -136,7 +136,7 @@ class TensorHooks:
 def gradient_chain(hooks: Hooks, title: str, gradients: Gradients) -> Gradients:
     """The gradient of one tensor after its hooks."""
     for hook in list(hooks.values()):
-        with running_hook("hook", hook, title):
+        with running_hook("hook", hook, title, ("gradient",)):
             returned = hook.function(gradients[0])
             if returned is None:
                 continue

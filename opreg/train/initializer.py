@@ -22,6 +22,7 @@ from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
+from ..core.attrs import Amount
 from ..core.settings import Checked
 from ..core.states import INITIALIZER
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
@@ -261,12 +262,6 @@ def _numbers(value: object) -> Any:
     raise TypeError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
 
 
-def _fill_from_zero(name: str, value: float) -> float:
-    if not value >= 0:
-        raise AttrError(f"{name}={value}: expected a number from 0")
-    return value
-
-
 def _size(arr: NDArray) -> str:
     host = arr.asnumpy()
     return str(np.linalg.norm(host) / math.sqrt(max(host.size, 1)))
@@ -350,7 +345,7 @@ class Uniform(Initializer):
     True
     """
 
-    def __init__(self, scale: float = 0.07):
+    def __init__(self, scale: Amount = 0.07):
         super().__init__(scale=scale)
         self.scale = scale
 
@@ -369,9 +364,9 @@ class Normal(Initializer):
     True
     """
 
-    def __init__(self, sigma: float = 0.01):
+    def __init__(self, sigma: Amount = 0.01):
         super().__init__(sigma=sigma)
-        self.sigma = _fill_from_zero("sigma", sigma)
+        self.sigma = sigma
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         random.normal(0, self.sigma, ctx=arr.context, dtype=arr.dtype, out=arr)
@@ -435,14 +430,14 @@ class Xavier(Initializer):
     True
     """
 
-    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3):
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: Amount = 3):
         super().__init__(rnd_type=rnd_type, factor_type=factor_type, magnitude=magnitude)
         for what, word, valid in (("rnd_type", rnd_type, ("uniform", "gaussian")),
                                   ("factor_type", factor_type, ("avg", "in", "out"))):
             if word not in valid:
                 raise AttrError(f"there is no {what} {word!r}. {did_you_mean(word, valid)}")
         self.rnd_type, self.factor_type = rnd_type, factor_type
-        self.magnitude = float(_fill_from_zero("magnitude", magnitude))
+        self.magnitude = float(magnitude)
 
     def _init_weight(self, name: str, arr: NDArray) -> None:
         if arr.ndim < 2:

@@ -70,8 +70,7 @@ class LRScheduler(Checked):
 
 
 def _check_factor(factor: float) -> None:
-    if factor > 1.0:
-        raise ArgumentError(f"factor={factor}: expected at most 1, so that the rate falls")
+    number("factor", factor, 0, 1)
 
 
 class FactorScheduler(LRScheduler):

@@ -17,6 +17,7 @@ import numpy
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
+from ..core.attrs import Amount
 from ..core.settings import whole_number
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..measures import f_score, negative_log_likelihood
@@ -377,7 +378,7 @@ class CrossEntropy(EvalMetric):
     0.693
     """
 
-    def __init__(self, eps: float = 1e-12, name: str = "cross-entropy", output_names: Sequence[str] | None = None,
+    def __init__(self, eps: Amount = 1e-12, name: str = "cross-entropy", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
         super().__init__(name, output_names, label_names, eps=eps)
         self.eps = eps
@@ -403,7 +404,7 @@ class NegativeLogLikelihood(CrossEntropy):
     0.693
     """
 
-    def __init__(self, eps: float = 1e-12, name: str = "nll-loss", output_names: Sequence[str] | None = None,
+    def __init__(self, eps: Amount = 1e-12, name: str = "nll-loss", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
         super().__init__(eps, name, output_names, label_names)
 

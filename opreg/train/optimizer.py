@@ -18,6 +18,7 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
 from ..builtin.optimizers.update_formulas import adadelta_step, adam_step, average, correction, largest
+from ..core.attrs import Amount, Fraction
 from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, did_you_mean
 from .base_optimizer import FLOAT16, FLOAT32, Index, Optimizer, State, apply, zeros_of
@@ -59,7 +60,7 @@ class SGD(Optimizer):
 
     _plain, _with_momentum = "sgd_update", "sgd_mom_update"
 
-    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
 
@@ -107,7 +108,7 @@ class NAG(SGD):
 
     _with_momentum = "nag_mom_update"
 
-    def __init__(self, momentum: float = 0.0, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, **kwargs: Any):
         super().__init__(momentum=momentum, **kwargs)
 
 
@@ -137,7 +138,7 @@ class Signum(Optimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
@@ -167,7 +168,7 @@ class DCASGD(Optimizer):
 
     elementwise = True
 
-    def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, lamda: float = 0.04, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum, self.lamda = momentum, lamda
 
@@ -214,7 +215,7 @@ class _OfTwoStates(Optimizer):
 class _Moments(_OfTwoStates):
     """Base of optimizers with moving averages of the gradient and its square."""
 
-    def __init__(self, learning_rate: float, beta1: float, beta2: float, epsilon: float, **kwargs: Any):
+    def __init__(self, learning_rate: float, beta1: Fraction, beta2: Fraction, epsilon: Amount, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
@@ -241,8 +242,8 @@ class Adam(_Moments):
     array([0.9, 1.1], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                 lazy_update: bool = True, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-8, lazy_update: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lazy_update = lazy_update
 
@@ -275,8 +276,8 @@ class AdamW(_Moments):
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
-                 correct_bias: bool = True, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-6, correct_bias: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
@@ -311,9 +312,9 @@ class LAMB(_Moments):
 
     _may_be_none = Optimizer._may_be_none | {"lower_bound", "upper_bound"}
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
-                 lower_bound: float | None = None, upper_bound: float | None = None, bias_correction: bool = True,
-                 **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,
+                 bias_correction: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lower_bound, self.upper_bound, self.bias_correction = lower_bound, upper_bound, bias_correction
 
@@ -339,7 +340,7 @@ class Adamax(_OfTwoStates):
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.002, beta1: Fraction = 0.9, beta2: Fraction = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
 
@@ -374,8 +375,8 @@ class Nadam(_Moments):
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                 schedule_decay: float = 0.004, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-8, schedule_decay: float = 0.004, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.schedule_decay, self.m_schedule = schedule_decay, 1.0
 
@@ -402,7 +403,7 @@ class FTML(Optimizer):
     S. Zheng, J. Kwok, Follow the moving leader in deep learning, 2017.
     """
 
-    def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
+    def __init__(self, beta1: Fraction = 0.6, beta2: Fraction = 0.999, epsilon: Amount = 1e-8, **kwargs: Any):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
@@ -435,7 +436,7 @@ class AdaGrad(Optimizer):
     array([0.9, 1.1], dtype=float32)
     """
 
-    def __init__(self, eps: float = 1e-7, **kwargs: Any):
+    def __init__(self, eps: Amount = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
@@ -453,7 +454,7 @@ class AdaGrad(Optimizer):
 class GroupAdaGrad(Optimizer):
     """AdaGrad with one step size for each row of a weight, without weight decay."""
 
-    def __init__(self, eps: float = 1e-5, **kwargs: Any):
+    def __init__(self, eps: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
@@ -497,8 +498,8 @@ class RMSProp(Optimizer):
 
     _may_be_none = Optimizer._may_be_none | {"clip_weights"}
 
-    def __init__(self, learning_rate: float = 0.001, gamma1: float = 0.9, gamma2: float = 0.9, epsilon: float = 1e-8,
-                 centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, gamma1: Fraction = 0.9, gamma2: Fraction = 0.9,
+                 epsilon: Amount = 1e-8, centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
         self.centered, self.clip_weights = centered, clip_weights
@@ -537,7 +538,7 @@ class AdaDelta(_OfTwoStates):
 
     elementwise = True
 
-    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
+    def __init__(self, rho: Fraction = 0.90, epsilon: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
 
@@ -615,7 +616,7 @@ class LARS(SGD):
     _decayed = ("_weight",)
     _may_be_none = Optimizer._may_be_none | {"last_lr", "cur_lr"}
 
-    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: float = 0,
+    def __init__(self, momentum: Fraction = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: Amount = 0,
                  momentum_correction: bool = True, **kwargs: Any):
         super().__init__(momentum=momentum, lazy_update=lazy_update, **kwargs)
         self.eta, self.eps, self.momentum_correction = eta, eps, momentum_correction
@@ -672,7 +673,7 @@ class LBSGD(SGD):
         Has no effect.
     """
 
-    def __init__(self, momentum: float = 0.0, multi_precision: bool = False, warmup_strategy: str = "linear",
+    def __init__(self, momentum: Fraction = 0.0, multi_precision: bool = False, warmup_strategy: str = "linear",
                  warmup_epochs: int = 5, batch_scale: int = 1, updates_per_epoch: int = 32, begin_epoch: int = 0,
                  num_epochs: int = 60, **kwargs: Any):
         super().__init__(momentum=momentum, multi_precision=multi_precision, **kwargs)

@@ -6,10 +6,10 @@ import math
 
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ..ops import losses as functions
 from ..ops.lift import floating
 from ..ops.losses import above
-from ..optim.settings import flag, number
 from .base import LossBase
 
 __all__ = [
@@ -175,8 +175,8 @@ class GaussianNLLLoss(LossBase):
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(reduction)
-        self.full = flag(self.cls_name, "full", full)
-        self.eps = number(self.cls_name, "eps", eps, inside=True)
+        self.full = flag(f"{self.cls_name}: full", full)
+        self.eps = real_number(f"{self.cls_name}: eps", eps, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)

@@ -32,6 +32,7 @@ from . import (
     creation,
     custom,
     detection,
+    edit_distance,
     factors,
     indexing,
     layer_primitives,
@@ -48,6 +49,8 @@ from . import (
     shorthands,
     signals,
     slices,
+    special,
+    transposed,
     updates,
     windows,
 )
@@ -60,6 +63,7 @@ from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom import *  # noqa: F403
 from .detection import *  # noqa: F403
+from .edit_distance import *  # noqa: F403
 from .factors import *  # noqa: F403
 from .indexing import *  # noqa: F403
 from .layer_primitives import *  # noqa: F403
@@ -77,6 +81,8 @@ from .scalars import *  # noqa: F403
 from .shorthands import *  # noqa: F403
 from .signals import *  # noqa: F403
 from .slices import *  # noqa: F403
+from .special import *  # noqa: F403
+from .transposed import *  # noqa: F403
 from .updates import *  # noqa: F403
 from .windows import *  # noqa: F403
 
@@ -84,12 +90,12 @@ if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "add_flags", "constexpr", "get_grad",  # noqa: PLE0604
                "derivative", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *attention.__all__, *blocks.__all__, *collectives.__all__,
-               *control.__all__, *creation.__all__, *custom.__all__, *detection.__all__, *factors.__all__,
+               *control.__all__, *creation.__all__, *custom.__all__, *detection.__all__,
+               *edit_distance.__all__, *factors.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
                *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__,
                *sampling.__all__, *scalars.__all__, *shorthands.__all__, *signals.__all__, *slices.__all__,
-               *updates.__all__,
-               *windows.__all__]
+               *special.__all__, *transposed.__all__, *updates.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
         if "fft" in name.lower():
