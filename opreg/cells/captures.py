@@ -48,7 +48,7 @@ def variables_lent(arrays: Iterable[NDArray]) -> contextlib.AbstractContextManag
 def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:
     """The inputs that results depend on, and the captured entries: those recorded before ``start`` that are no inputs.
 
-    Captured entries are numbered behind the values.
+    Captured entries are numbered after the values.
     """
     places = {value._entry: i for i, value in enumerate(values)}
     captured: list[TapeEntry] = []
