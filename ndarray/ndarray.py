@@ -251,7 +251,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             copies without help of the host.
         blocking : bool
             False returns before a GPU has copied, as CuPy's ``get`` does. The copy runs on the current stream; it is
-            complete after ``wait_to_read()``, or after an event that is recorded behind this call. Keep the returned
+            complete after ``wait_to_read()``, or after an event that is recorded after this call. Keep the returned
             array until then. Without ``out``, it is in pinned memory, and may be given as ``out`` again. On the host,
             the copy is complete at once.
 
@@ -643,6 +643,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     ------
     OverflowError
         If an integer has more than 64 bits. The error is an `OpError` as well.
+    TypeError, ValueError
+        If an element is no number, or if nested lists have several lengths. The errors are `OpError` as well.
     """
     try:
         return quiet(host_memory.copied, source, dtype)
@@ -653,6 +655,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
         if not all(-1 << 63 <= number < 1 << 64 for number in values.flat):
             raise as_op_error(error, f"an array of {dtype}") from None
         return np.array([wrapped(int(number), dtype) for number in values.flat], dtype).reshape(values.shape)
+    except (TypeError, ValueError) as error:
+        raise as_op_error(error, f"an array of {dtype}") from None
 
 
 def _restore(host: np.ndarray, ctx: Context) -> NDArray:

@@ -259,7 +259,7 @@ class Declarations:
         return self._declare("onnx", function, function)
 
     def inline(self, function: F) -> F:
-        """Declare the nodes that replace a node of a graph behind the gradient pass: ``f(inputs, specs, **attrs)`` gets
+        """Declare the nodes that replace a node of a graph after the gradient pass: ``f(inputs, specs, **attrs)`` gets
         the entries of the inputs, adds the specs of new nodes, and returns the nodes and the entries of the outputs."""
         return self._declare("inline", function)
 
@@ -288,7 +288,7 @@ class Declarations:
 
         It returns the attributes that change, and the indices of the inputs and outputs whose channels become the last
         axis; or, as text, the reason why this is impossible. If a library convolves with channels last, operators
-        behind the convolution with this rule are converted, too; element-wise operators need no rule.
+        after the convolution with this rule are converted, too; element-wise operators need no rule.
         """
         return self._declare("layout", function)
 
@@ -319,7 +319,7 @@ class Declarations:
         return self._declare("norm", function)
 
     def tail(self, function: F) -> F:
-        """Declare the operator that computes this one and a tail of operators behind it, in inference on the host:
+        """Declare the operator that computes this one and a tail of operators after it, in inference on the host:
         ``f(**attrs)`` returns an ``EpilogueOperator``."""
         return self._declare("tail", function)
 

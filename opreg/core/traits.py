@@ -40,7 +40,7 @@ class Traits:
     traced : bool
         Whether its body is traced instead of run, inside graphs.
     capturable : bool or None
-        Whether the users' code it runs may be recorded on a device and replayed; None if it runs none.
+        Whether users' code that it runs may be recorded on a device and replayed; None if it runs no such code.
     casts : bool
         Whether its output is its first input converted to the output's dtype.
     mixes : bool

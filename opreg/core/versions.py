@@ -95,7 +95,7 @@ class _Memory:
 #: ``owner`` of what it finds: a new array may have the ``id`` of one that was deleted.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()
-#: How many arrays' memory has changed to being recorded by address.
+#: The number of arrays whose writes are recorded by address since ``share`` was called for them.
 _SHARED = [0]
 _LOCK = lock()
 #: Views that were written, by ``id``, as long as they live: the view, ``_SHARED`` at that time, its memory and its
