@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..core.array_module import number_on
+from ..core.host_memory import LARGE
 from ..core.keys import exact
 from ..core.launch import Call
 from ..core.registry import ops
@@ -83,6 +84,12 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
 
 #: An instruction as it is run: a function of arrays, its arguments, and whether the result is 0 or 1.
 Resolved: TypeAlias = tuple[Callable[..., Array], tuple[int | float, ...], bool]
+
+
+def _writing(function: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+    """``maximum`` or ``minimum`` as a function of two arrays and the array of the result, which is their only argument
+    that must be named."""
+    return lambda first, second, out: function(first, second, out=out)
 
 
 class Expression:
@@ -190,18 +197,29 @@ class Expression:
         last.update((register(result), len(read)) for result in self.results if isinstance(result, int))
         # A result takes the place of one that no later step reads, so that its memory is free again.
         slots, width, free, steps = [*range(first_slot)], first_slot, list[int](), []
+        in_place: list[Any] = []  # the steps for large arrays: a ufunc may write over the result of another
+        fresh = set[int]()  # places of results of ufuncs, which nothing else refers to
         for step, ((function, _, logical), places) in enumerate(zip(functions, read)):
             pick = operator.itemgetter(*[slots[place] for place in places])
-            free += [slots[place] for place in {*places} if place >= first_slot and last[place] == step]
+            ended = [place for place in {*places} if place >= first_slot and last[place] == step]
+            free += [slots[place] for place in ended]
+            over = [slots[place] for place in ended if place in fresh]
             slots.append(free.pop() if free else width)
             width = max(width, slots[-1] + 1)
             steps.append((function, pick, len(places) == 1, logical, slots[-1]))
+            in_place.append(steps[-1])
+            if xp is np and dtype.kind == "f" and isinstance(function, np.ufunc) and not logical:
+                fresh.add(first_slot + step)
+                if over and self.arity == 1:  # all arrays have one shape
+                    write = _writing(function) if function in (np.maximum, np.minimum) else function
+                    into = operator.itemgetter(*[slots[place] for place in places], over[0])
+                    in_place[-1] = write, into, False, False, slots[-1]
         empty = [None] * (width - first_slot)
         answer = slots[register(self.result)] if len(self.results) == 1 and isinstance(self.result, int) else None
 
         def run(*arrays: Array) -> Any:
             registers: list[Any] = [*arrays, *constants, *empty]
-            for function, pick, single, logical, slot in steps:
+            for function, pick, single, logical, slot in steps if arrays[0].nbytes < LARGE else in_place:
                 value = function(pick(registers)) if single else function(*pick(registers))
                 registers[slot] = value.astype(dtype) if logical else value
             if answer is not None:
