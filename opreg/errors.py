@@ -212,8 +212,8 @@ def note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-#: Python's registry of warnings already given, as each module has one.
-_WARNED: dict[Any, Any] = {}
+#: By file, Python's registry of warnings already given, whose keys have no file: each module has one of its own.
+_WARNED: dict[str, dict[Any, Any]] = {}
 
 
 def warn(text: str, category: type[Warning] = UserWarning, where: Where | None = None) -> None:
@@ -231,7 +231,8 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     [('something is odd', 3)]
     """
     filename, line = where or user_line() or (__file__, 1)
-    warnings.warn_explicit(printable_text(text), category, filename, line, registry=_WARNED)
+    warnings.warn_explicit(printable_text(text), category, filename, line,
+                           registry=_WARNED.setdefault(filename, {}))
 
 
 #: Libraries that our own kernels call: an error in there is not one of user code.
