@@ -53,7 +53,7 @@ class Dense(HybridBlock):
     (4, 3)
     """
 
-    def __init__(self, units: Positive, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
+    def __init__(self, units: Count, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
                  dtype: DTypeLike = "float32", weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_units: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)

@@ -42,7 +42,7 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BlockError(f"Invalid layout {layout!r}. {did_you_mean(layout, ('TNC', 'NTC'))}")
-        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size)
+        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size, 1)
         num_layers = whole_number(f"{type(self).__name__}: num_layers", num_layers, 1)
         self._hidden_size, self._num_layers, self._layout, self._dropout = hidden_size, num_layers, layout, dropout
         self._dir, self._input_size, self._dtype = 2 if bidirectional else 1, input_size, dtype
