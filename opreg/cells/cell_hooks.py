@@ -47,7 +47,8 @@ def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keyword
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
         for hook in hooks():
-            with running_hook("forward pre-hook", hook, cell):
+            keywords = ("keywords",) if hook.with_kwargs else ()
+            with running_hook("forward pre-hook", hook, cell, ("cell", "inputs", *keywords)):
                 returned = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
                 if returned is None:
                     continue
@@ -88,7 +89,8 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
                 continue
             try:
                 cell = of()
-                with running_hook("forward hook", hook, cell):
+                keywords = ("keywords",) if hook.with_kwargs else ()
+                with running_hook("forward hook", hook, cell, ("cell", "inputs", *keywords, "output")):
                     flows = (args, kwargs, out) if hook.with_kwargs else (args, out)
                     returned = hook.function(cell, *flows)
                     out = out if returned is None else _checked_result(cell, "forward hook", returned, out)
@@ -204,8 +206,11 @@ def _backward_chain(cell: Cell, kind: str, of: Callable[[], Cell]) -> Chain | No
     def chain(*gradients: Gradients) -> Gradients:
         cell, (*out_grads, left) = of(), gradients
         for hook in list(hooks.values()):
-            with running_hook(title, hook, cell):
-                if out_grads and hook.convention == "document":
+            document = bool(out_grads) and hook.convention == "document"
+            arguments = ("output_gradients",) if not out_grads else (
+                ("output_gradients", "input_gradients") if document else ("input_gradients", "output_gradients"))
+            with running_hook(title, hook, cell, ("cell_id" if document else "cell", *arguments)):
+                if document:
                     returned = hook.function(cell_id(cell), *out_grads, left)
                 else:
                     returned = hook.function(cell, left, *out_grads)

@@ -248,7 +248,7 @@ def test_helpers_are_not_taken_for_misspelt_methods(name):
 @pytest.mark.parametrize("name, value, kind, message", [
     ("", w(), KeyError, "empty or has a dot"), ("a.b", w(), KeyError, "empty or has a dot"),
     ("left", w(), KeyError, "'left' already exists"), ("new", 3, TypeError, "must be a Parameter, got int"),
-    (3, w(), TypeError, "a name must be text")])
+    (3, w(), TypeError, "the parameter name should be a string")])
 def test_inserting_an_invalid_parameter_is_refused(name, value, kind, message):
     with pytest.raises(kind, match=message):
         Tree().insert_param_to_cell(name, value)

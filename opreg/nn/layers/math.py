@@ -172,6 +172,12 @@ class ChannelShuffle(Cell):
     ----------
     groups : int
         Number of groups.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.ChannelShuffle(2)(Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])).asnumpy().ravel())
+    [1. 3. 2. 4.]
     """
 
     def __init__(self, groups: int):
@@ -193,6 +199,12 @@ class Roll(Cell):
     Parameters
     ----------
     shift, axis : int, or tuples of as many
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.Roll(1, 0)(Tensor([1.0, 2.0, 3.0])))
+    [3. 1. 2.]
     """
 
     def __init__(self, shift: int | Sequence[int], axis: int | Sequence[int]):

@@ -11,7 +11,6 @@ class: an object is made with settings, and then called on tensors.
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from ... import aliases as _aliases
@@ -20,7 +19,7 @@ from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
 from ...cells.taylor import derivative, jet, linearize
 from ...cells.tensor_hooks import HookBackward, InsertGradientOf
 from ...cells.vmap import vmap
-from ...core.doc_examples import doc_examples
+from ...core.doc_examples import add_examples
 from ...errors import did_you_mean
 from ..compiler_settings import add_flags, constexpr
 from . import (
@@ -111,6 +110,4 @@ if not TYPE_CHECKING:  # type checkers read the star imports
         return sorted(__all__)
 
 attach()
-for _name, _section in doc_examples(__name__, "import opreg as ms", "from opreg import Tensor, ops"):
-    _function = globals()[_name]
-    _function.__doc__ = cleandoc(_function.__doc__ or "") + _section
+add_examples(__name__, globals(), "import opreg as ms", "from opreg import Tensor, ops")
