@@ -30,6 +30,8 @@ from .typing import TensorDType, TensorLike
 
 __all__ = ["CastParameter", "Parameter", "ParameterTuple", "assign"]
 
+#: Names of Parameters without a name begin so.
+_UNNAMED = "Parameter#"
 _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
 #: Longest name of a Parameter, in characters.
 LONGEST_NAME = 1024
@@ -81,7 +83,7 @@ class Parameter(Tensor):
         self._data, self._ctx, self._entry = source._ctx.run(source._data.copy), source._ctx, None
         self._name, self._given = _checked_name(name), name is not None
         if name is None:
-            self._name = f"Parameter#{Parameter._unnamed}"
+            self._name = f"{_UNNAMED}{Parameter._unnamed}"
             Parameter._unnamed += 1
         self._requires_grad = requires_grad
         self.layerwise_parallel, self.parallel_optimizer = layerwise_parallel, parallel_optimizer
@@ -329,6 +331,11 @@ def _fits(stored: np.dtype, incoming: np.dtype) -> bool:
 def tensor_type(dtype: np.dtype) -> str:
     """The name of a dtype in messages."""
     return str(dtypes.of(dtype))
+
+
+def _is_parameter_generated(param_name: object) -> bool:
+    """Whether a Parameter's name was made for it; scripts import this by MindSpore's name."""
+    return isinstance(param_name, str) and param_name.startswith(_UNNAMED)
 
 
 class CastParameter:

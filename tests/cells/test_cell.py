@@ -18,7 +18,7 @@ from opreg.cells.cell import Cell
 from opreg.cells.grad import grad
 from opreg.cells.initializer import initializer
 from opreg.cells.jit import jit
-from opreg.cells.parameter import Parameter, ParameterTuple, assign
+from opreg.cells.parameter import Parameter, ParameterTuple, _is_parameter_generated, assign
 from opreg.cells.tensor import Tensor
 
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -365,6 +365,11 @@ def _add(net):
 
 def _put(net):
     net.p[0] = 3.0
+
+
+def test_names_that_were_made_for_parameters_are_known():
+    known = [_is_parameter_generated(name) for name in (Parameter(1.0).name, Parameter(1.0, name="w").name, "", None)]
+    assert known == [True, False, False, False]
 
 
 #: Ways in which a Cell that casts may change its Parameter from 2 to 3.
