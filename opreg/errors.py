@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import sys
@@ -403,6 +402,8 @@ def nearest(word: str, options: Sequence[str]) -> list[str]:
 
 @cached(256)  # test runners and hasattr ask for the same missing name repeatedly
 def _near(word: str, options: tuple[str, ...]) -> list[str]:
+    import difflib  # slow to load, and programs without errors need none
+
     close = difflib.get_close_matches(word, options, n=3, cutoff=0.6)
     # A difference in case alone scores badly: Relu, relu. So do the initials of words: lr, learning_rate.
     short = word.lower()

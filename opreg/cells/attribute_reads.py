@@ -147,7 +147,7 @@ class AttributeReads(abc.ABC):
     reason : str
         The reason why the function cannot be a graph, if it cannot.
     copies : bool
-        Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
+        Whether the trace has copies of the arrays that it meets, so that their elements are compared.
     leaves : bool
         Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
         iterator or a file, since it will take again.

@@ -252,13 +252,16 @@ class _InTrace(Pullback):
                 trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")
         if trace.reads.observer is not None:
             trace.reads.observer.meet(function)
-        trace.root.differentiates = True
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)
         self._weight_entries = [trace.read(weight)._entry for weight in weights]
-        arguments = list(self._variables)
-        self.out = inputs.call(function, arguments)
+        root = trace.root
+        root.differentiates, root.differentiating = True, root.differentiating + 1
+        try:
+            self.out = inputs.call(function, list(self._variables))
+        finally:
+            root.differentiating -= 1
         self.heads = [trace.read(head) for head in _heads(function, self.out, first_only)]
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool

@@ -112,8 +112,10 @@ class RegisteredProp(UsersSchema):
         return [*([self.prop_class] if self.op.traits.traced else []), *([] if gradient is None else [gradient])]
 
     def complete(self, keywords: Mapping[str, object]) -> PropUse:
-        """Typed attributes, with a new Prop and the names that it lists."""
+        """Typed attributes, with a new Prop and the names that it lists; attributes of another use stay as they are."""
         self.follow_class()
+        if isinstance(keywords, PropUse) and keywords.registered is self:
+            return self.anew(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
         typed: dict[str, object] = {}
         for name, value in keywords.items():
             if name in self:

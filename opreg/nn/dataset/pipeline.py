@@ -557,7 +557,16 @@ class Dataset:
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
-    """The columns of several datasets, row by row, until one has no more rows."""
+    """The columns of several datasets, row by row, until one has no more rows.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> x = dataset.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
+    >>> y = dataset.NumpySlicesDataset([3, 4], ["y"], shuffle=False)
+    >>> [(int(a), int(b)) for a, b in dataset.zip((x, y)).create_tuple_iterator(output_numpy=True, num_epochs=1)]
+    [(1, 3), (2, 4)]
+    """
     joined = list(datasets)
     if not joined or not all(isinstance(dataset, Dataset) for dataset in joined):
         raise TypeError("zip: expected a tuple of datasets")
