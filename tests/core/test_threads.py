@@ -167,7 +167,7 @@ def test_a_child_does_not_wait_for_threads_of_its_parent(held):
     """A worker process of a loader draws from both generators."""
     def work():
         mx.random.seed(1)
-        np.random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
         nd.random.normal(shape=(3,))
         return mx.jit(lambda x: mx.ops.tanh(x) * 2)(mx.Tensor([0.0])).asnumpy().tolist() == [0]
 
