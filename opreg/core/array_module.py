@@ -18,6 +18,7 @@ from ..errors import DeviceError, as_op_error
 from ..typing import Array, ArrayModule, DTypeLike
 from . import host_memory
 from .addresses import address_of
+from .locks import free_in_child
 from .spec import Shape, Spec, bytes_of
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ class Backend:
 
     def generator(self, seed: Seed, device: int = 0) -> np.random.Generator:
         """A random generator with the interface of NumPy's ``Generator``; by default one on the host."""
-        return np.random.Generator(np.random.PCG64(seed))
+        bits = np.random.PCG64(seed)
+        free_in_child(bits.lock)  # another thread may draw while a loader's processes are forked
+        return np.random.Generator(bits)
 
     def counter(self, seed: Seed, device: int = 0) -> Array | None:
         """The state of counter-based random kernels, in the memory of a device; None if there are no such kernels.

@@ -7,24 +7,25 @@ import threading
 import weakref
 from typing import Any
 
-__all__ = ["lock", "rlock"]
+__all__ = ["free_in_child", "lock", "rlock"]
 
 _LOCKS: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def lock() -> threading.Lock:
     """A lock for short blocks that call no users' code."""
-    return _register(threading.Lock())
+    return free_in_child(threading.Lock())
 
 
 def rlock() -> Any:
     """A reentrant lock, also in a forked child process."""
-    return _register(threading.RLock())
+    return free_in_child(threading.RLock())
 
 
-def _register(new: Any) -> Any:
-    _LOCKS.add(new)
-    return new
+def free_in_child(made: Any) -> Any:
+    """The lock, which is free in a forked child process from now on, such as that of a generator of NumPy's."""
+    _LOCKS.add(made)
+    return made
 
 
 def _renew_locks() -> None:

@@ -300,7 +300,9 @@ DTYPES: dict[int, str] = {
     8: "int16", 9: "uint16", 10: "uint32", 11: "uint64", 12: "bfloat16",
 }
 _FLAGS = {name: flag for flag, name in DTYPES.items()}
+#: Dtypes by names, numbers and classes of these packages, which are few and never get another dtype.
 _CACHE: dict[tuple[type, object], np.dtype] = {}
+_FIXED = frozenset({"builtins", "numpy", "opreg", "ml_dtypes"})
 
 
 def reduced_axes(axis: int | Sequence[int] | None, exclude: bool, rank: int) -> tuple[int, ...]:
@@ -354,10 +356,12 @@ def as_dtype(value: object) -> np.dtype:
         dtype = np.dtype(ml_dtypes.bfloat16)
     else:
         dtype = np.dtype(name)
-    try:
-        _CACHE[key] = dtype
-    except TypeError:
-        pass
+    kind = value if isinstance(value, type) else value.__class__
+    if kind.__module__.partition(".")[0] in _FIXED:
+        try:
+            _CACHE[key] = dtype
+        except TypeError:
+            pass
     return dtype
 
 

@@ -31,10 +31,13 @@ from opreg.ndarray import autograd
 from opreg.ndarray import random as nd_random
 from opreg.ndarray.context import cpu
 
-from ..core.locks import rlock
+from ..core.locks import free_in_child, rlock
 from .shared_memory import LoaderMemory, WorkerMemory, lend_to
 
 __all__ = ["Processes", "Threads"]
+
+# A worker seeds NumPy's generator, from which another thread may draw while the worker is forked.
+free_in_child(np.random.mtrand._rand._bit_generator.lock)
 
 #: Seconds granted to processes to end by themselves when a loader closes.
 _GRACE = 5.0

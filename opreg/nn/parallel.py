@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..cells.parameter import Parameter
 from ..cells.state import STATE
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
+from ..core.cache import cached
 from ..core.setting_reads import reads_setting
 from ..core.spec import size
 from ..distributed import Group, world
@@ -177,7 +177,7 @@ def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
     return sorted(places, key=lambda i: positions[values[i]._entry[0]])
 
 
-@functools.cache
+@cached(64)
 def _reduction(ranks: Group, mean: bool) -> Reduction:
     """The reduction for a group; it caches the agreement of the ranks."""
     return Reduction(ranks, mean)

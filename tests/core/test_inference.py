@@ -9,7 +9,7 @@ import opreg as mx
 from opreg import sym
 from opreg.core.registry import declare, get
 from opreg.core.rules import TypeRule
-from opreg.core.spec import ANY, is_known
+from opreg.core.spec import ANY, as_dtype, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
 from tests.rows import all_rows
@@ -198,3 +198,13 @@ def test_equal_layers_are_inferred_once() -> None:
         net = sym.concat(halved(net), halved(net), dim=0)
     assert net.infer_shape(x=(8, 3))[1] == [(8, 3)]
     assert calls == [(8, 3)] * 2
+
+
+def test_the_dtype_of_a_programs_object_is_read_at_each_use() -> None:
+    class Described:
+        dtype: np.dtype = np.dtype(np.float32)
+
+    described = Described()
+    assert [as_dtype(described), as_dtype(Described)] == [np.float32] * 2
+    described.dtype, Described.dtype = np.dtype(np.int32), np.dtype(np.float64)
+    assert [as_dtype(described), as_dtype(Described)] == [np.int32, np.float64]

@@ -20,6 +20,7 @@ import opreg as mx
 from opreg.cells import class_hooks, compiled
 from opreg.core import generators, invalidation, locks, threads
 from opreg.core.slots import import_all
+from opreg.data import workers  # noqa: F401  it frees the lock of NumPy's generator
 from opreg.errors import OpError
 
 sym, nd = mx.sym, mx.nd
@@ -158,10 +159,16 @@ def child_of(work) -> int:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-@pytest.mark.parametrize("held", [compiled._MAKING, generators._LOCK, invalidation._WATCHING, class_hooks._LOCK])
+@pytest.mark.parametrize("held", [
+    compiled._MAKING, generators._LOCK, invalidation._WATCHING, class_hooks._LOCK,
+    generators.generator("cpu").bit_generator.lock, np.random.mtrand._rand._bit_generator.lock],
+    ids=["plans", "generators", "caches", "classes", "generator", "NumPy's generator"])
 def test_a_child_does_not_wait_for_threads_of_its_parent(held):
+    """A worker process of a loader draws from both generators."""
     def work():
         mx.random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        nd.random.normal(shape=(3,))
         return mx.jit(lambda x: mx.ops.tanh(x) * 2)(mx.Tensor([0.0])).asnumpy().tolist() == [0]
 
     assert work()
