@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from opreg.backends.devices import staging
+from opreg.core.graph import Graph
 from opreg.core.mode import quiet
 from opreg.core.spec import Shape, is_known, show, size
 from opreg.core.versions import wrote
@@ -18,7 +19,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import Array, DTypeLike
 
-from .symbol import Symbol
+from .naming import output_name
 
 __all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros",
            "zeros_in_shape"]
@@ -101,11 +102,11 @@ def front(old: NDArray, shape: Shape) -> NDArray:
 
 
 class BoundArrays:
-    """A symbol and the arrays that it is bound to, in their order and by name.
+    """The arrays that a graph is bound to, in their order and by name.
 
     Parameters
     ----------
-    symbol : Symbol
+    graph : Graph
     ctx : Context
     args, grads, reqs, aux
         Arguments, their gradients and gradient requests, and auxiliary states, in the order of ``list_arguments`` and
@@ -114,11 +115,11 @@ class BoundArrays:
         Bound gradients of the outputs; None for those that are not bound.
     """
 
-    def __init__(self, symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
+    def __init__(self, graph: Graph, ctx: Context, args: list[NDArray], grads: list[NDArray | None], reqs: list[str],
                  aux: list[NDArray], head_grads: list[NDArray | None]):
-        self._symbol, self._ctx, self._reqs, self.head_grads = symbol, ctx, reqs, head_grads
-        self._arguments, self._auxiliary = symbol._graph().variables()
-        self._output_names = symbol.list_outputs()
+        self._ctx, self._reqs, self.head_grads = ctx, reqs, head_grads
+        self._arguments, self._auxiliary = graph.variables()
+        self._output_names = [output_name(entry) for entry in graph.heads]
         self.arg_arrays: list[NDArray] = Listed("arg_arrays", args)
         self.grad_arrays: list[NDArray | None] = Listed("grad_arrays", grads)
         self.aux_arrays: list[NDArray] = Listed("aux_arrays", aux)

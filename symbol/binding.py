@@ -36,6 +36,7 @@ from opreg.typing import Array, DTypeLike
 from . import infer as inference
 from .argument_specs import known_dtypes, known_shapes
 from .arrays import Gradients, Requests, Values, front, zeros
+from .entries import BIND, SIMPLE_BIND
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import recompute_setting
@@ -45,7 +46,7 @@ from .sharding import bucket_arrays
 from .sparse_cut import inputs_with_few_rows
 from .sparse_executor import SparseExecutor
 from .stages import UNREDUCED, Staged, depends_on_data
-from .symbol import BIND, SIMPLE_BIND, Symbol
+from .symbol import Symbol
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group

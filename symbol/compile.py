@@ -16,6 +16,7 @@ from opreg.core.slots import Slot
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
+from .naming import output_name
 from .passes.assign_devices import assign_devices
 from .passes.attention import attention
 from .passes.constant_folding import fold_constants
@@ -31,7 +32,6 @@ from .passes.simplify import simplify
 from .plan import Plan, Segment, Step
 from .program import Program, uncollected
 from .replay import segments
-from .symbol import output_name
 
 __all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program", "simplified"]
 

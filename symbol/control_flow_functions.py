@@ -15,8 +15,8 @@ from opreg.errors import ArgumentError, UnusedError
 from opreg.ndarray.control_flow import check_rounds
 
 from .control_flow import COND, FOREACH, WHILE_LOOP, Operands
-from .naming import AttrScope, attributes, new_name
-from .symbol import Symbol, Variable, output_name
+from .naming import AttrScope, attributes, new_name, output_name
+from .symbol import Symbol, Variable
 
 __all__ = ["foreach", "while_loop", "cond"]
 
@@ -162,7 +162,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     loop_vars : Symbol or list of them
         The initial states.
     max_iterations : int
-        The largest number of rounds. Stacked outputs have this length, with zeros behind the last round.
+        The largest number of rounds. Stacked outputs have this length, with zeros after the last round.
 
     Returns
     -------

@@ -63,9 +63,9 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                  reqs: list[str], aux: list[NDArray], head_grads: list[NDArray | None],
                  make: Callable[..., Executor], check: bool | str, numbers: bool | str):
         SingleThread.__init__(self)
-        BoundArrays.__init__(self, symbol, bound.ctx, args, grads, reqs, aux, head_grads)
-        self._bound, self._make = bound, make
-        # By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False),
+        BoundArrays.__init__(self, symbol._graph(), bound.ctx, args, grads, reqs, aux, head_grads)
+        self._symbol, self._bound, self._make = symbol, bound, make
+        # By the mode of a forward: whether the gradients after it are those of training (True), of inference (False),
         # or none are computed (None).
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)
@@ -76,6 +76,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         watch(self)
         watch_memory(self)
 
+    _symbol: Symbol
     _mode = False  # the mode of the last forward
     _update: Update | None = None  # the optimizer's update of the weights
 

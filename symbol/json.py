@@ -23,9 +23,10 @@ from opreg.core.rules import Attrs
 from opreg.errors import AttrError, FileFormatError
 from opreg.ndarray.params_file import FILE_MAGIC
 
+from .entries import DUMPS, SAVE
 from .json_loader import VERSION, Json, Loader, stored_order
 from .program import uncollected
-from .symbol import DUMPS, SAVE, Symbol
+from .symbol import Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
 
@@ -163,7 +164,7 @@ def _quote(text: str) -> str:
 
 
 def _text(value: Json, margin: str = "") -> str:
-    """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space behind the comma at a
+    """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space after the comma at a
     line's end."""
     if isinstance(value, str):
         return _quote(value)

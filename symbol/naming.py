@@ -1,4 +1,4 @@
-"""Context managers that give names and attributes to the symbols made inside them."""
+"""Names and attributes of nodes, and the context managers that give them to the symbols made inside them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from opreg.core.graph import Entry
 from opreg.core.mode import MODE
 from opreg.core.setting_reads import reads_setting
 from opreg.errors import AttrError
 
-__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes"]
+__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes", "output_name"]
 
 #: Attributes that are stored as ``__key__`` and read under both names.
 HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
@@ -164,6 +165,12 @@ def new_name(name: str | None, hint: str) -> str:
 def attributes(attrs: Mapping[str, str] | None = None) -> dict[str, str]:
     """The attributes of a new symbol: those of the current ``AttrScope``, updated with its own."""
     return AttrScope._current.value.get(attrs)
+
+
+def output_name(entry: Entry) -> str:
+    """The name of an entry: that of its variable, or of its node and output joined by ``_``."""
+    node, index = entry
+    return node.name if node.op is None else f"{node.name}_{node.op.signature.outputs(node.attrs)[index]}"
 
 
 NameManager._current, AttrScope._current = _Current("names", NameManager), _Current("attrs", AttrScope)

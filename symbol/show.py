@@ -5,8 +5,8 @@ from __future__ import annotations
 from opreg.core.graph import Graph
 from opreg.core.reports import report
 
+from .entries import DEBUG_STR
 from .json import stored_attrs, stored_name, versions
-from .symbol import DEBUG_STR
 
 __all__ = ["debug_str"]
 

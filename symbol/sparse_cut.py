@@ -11,7 +11,7 @@ from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.spec import Spec, is_known
 from opreg.ndarray.sparse_rules import result_stype
 
-from .symbol import output_name
+from .naming import output_name
 
 __all__ = ["SparseCut", "inputs_with_few_rows"]
 

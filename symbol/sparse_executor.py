@@ -27,12 +27,13 @@ from .arrays import BoundArrays, Listed
 from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
 from .inspect.monitor import MonitorCallback
+from .naming import output_name
 from .parted import Parted, merged
 from .plans import in_mode
 from .reduction import Reduced, Reduction
 from .single_thread import SingleThread
 from .sparse_cut import SparseCut
-from .symbol import Symbol, output_name
+from .symbol import Symbol
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
@@ -124,8 +125,9 @@ class SparseExecutor(Parted):
         bound = fitted(head_grads, symbol.list_outputs(), [self._specs[node][i] for node, i in graph.heads], ctx,
                        bool(outputs))
         SingleThread.__init__(self)
-        BoundArrays.__init__(self, symbol, ctx, args, grads, reqs, aux, bound)
-        self._make, self._gradients, self._numbers = make, {True: True, False: None}, numbers
+        BoundArrays.__init__(self, graph, ctx, args, grads, reqs, aux, bound)
+        self._symbol, self._make, self._numbers = symbol, make, numbers
+        self._gradients = {True: True, False: None}
         self._bind(one_by_one, outputs)
 
     def _bind(self, one_by_one: bool, outputs: Sequence[NDArray] = ()) -> None:

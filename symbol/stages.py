@@ -29,11 +29,12 @@ from . import infer as inference
 from .arrays import BoundArrays, zeros
 from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, fitted, in_order
+from .naming import output_name
 from .parted import Parted, merged
 from .plans import in_mode
 from .reduction import Reduction
 from .single_thread import SingleThread
-from .symbol import Symbol, output_name
+from .symbol import Symbol
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
@@ -44,7 +45,7 @@ __all__ = ["Staged", "depends_on_data", "CACHED", "UNREDUCED"]
 CACHED = 8
 
 #: The error for a reduction of the gradients of such a graph.
-UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
+UNREDUCED = ("reduce: the shapes of this graph depend on values, so they may differ between ranks; reduce its "
              "gradients by Group.allreduce")
 
 
@@ -126,8 +127,8 @@ class Staged(Parted):
                                       {node: value._data.dtype for node, value in self._arrays.items()}, known_specs)
         bound = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx, reshaped)
         SingleThread.__init__(self)
-        BoundArrays.__init__(self, symbol, ctx, args, grads, reqs, aux, bound)
-        self._make, self._gradients = make, {True: True, False: None}
+        BoundArrays.__init__(self, graph, ctx, args, grads, reqs, aux, bound)
+        self._symbol, self._make, self._gradients = symbol, make, {True: True, False: None}
         targets = [None if gradient is None or (node.op is not None and node.op.loss(node.attrs)) else gradient._data
                    for gradient, (node, _) in zip(bound, graph.heads)]
         self._heads = HeadGradients(targets, bound, self._output_names, ctx)

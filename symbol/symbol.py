@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
@@ -17,15 +15,15 @@ from opreg.core.cache import cached
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.op import Op
 from opreg.core.other_names import elsewhere
-from opreg.core.placeholder import placeholder, resolve
+from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs
+from opreg.core.settings import dimensions, number
 from opreg.core.slots import Slot
-from opreg.core.spec import dtype_flag, is_known, show
+from opreg.core.spec import dtype_flag
 from opreg.core.value import Value
 from opreg.errors import (
-    TRIMMED,
     ArgumentError,
     AttrError,
     OpError,
@@ -37,24 +35,16 @@ from opreg.errors import (
     warn,
 )
 from opreg.ndarray import autograd
-from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import _STORAGE_TYPE_STR_TO_ID, AS_NUMPY, STORAGE_TYPES
 from opreg.ndarray.protocols import BINARY_METHODS
 from opreg.typing import DTypeLike, ShapeLike
 
-from .argument_specs import Dims, inferred_dtypes, inferred_shapes
-from .infer import mxnet_shape
-from .naming import HIDDEN, attributes, hide, new_name
+from .entries import Entries, refuse_declared
+from .naming import HIDDEN, attributes, new_name, output_name
 
 if TYPE_CHECKING:
-    from opreg.distributed.groups import Group as Ranks
-    from opreg.ndarray.ndarray import NDArray
 
-    from .arrays import Gradients, Requests, Values
-    from .executor import Executor
-    from .head_gradients import OutGrads
     from .methods import Methods  # a stub, made from the operators
-    from .reduction import Reduction
 else:
     Methods = Value
 
@@ -65,10 +55,6 @@ T = TypeVar("T")
 
 #: Gives the function of ``sym`` that has a name.
 SURFACE = Slot("graphs")
-#: Write a symbol as JSON text, write it to a file, and list the nodes of its graph.
-DUMPS, SAVE, DEBUG_STR = Slot("graphs"), Slot("graphs"), Slot("graphs")
-#: Bind a symbol to arrays of the caller, and to new arrays.
-BIND, SIMPLE_BIND = Slot("graphs"), Slot("graphs")
 
 
 class Initializer(Protocol):
@@ -112,7 +98,7 @@ def _no_attribute(kind: type, name: str) -> str:
 
 
 @autograd.SYMBOL.provide
-class Symbol(Methods):
+class Symbol(Entries, Methods):
     """One or several entries of a graph.
 
     Arithmetic between symbols is element-wise and does not broadcast; ``broadcast_add`` and the other ``broadcast_``
@@ -125,15 +111,11 @@ class Symbol(Methods):
     ['x']
     """
 
-    __slots__ = ("_entries", "_whole")
+    __slots__ = ()
     _rank: float = 2
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
-
-    def __init__(self, entries: Sequence[Entry]):
-        self._entries = tuple(entries)
-        self._whole: Graph | None = None
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
         """Compute ``number + symbol`` for a number of NumPy, and refuse NumPy's functions."""
@@ -277,35 +259,7 @@ class Symbol(Methods):
         if self._whole is None:
             self._whole = Graph(self._entries)
         return self._whole
-
-    # --------------------------------------------------------------------------------------------- questions
-
-    @property
-    def name(self) -> str | None:
-        """The name of the node; None where the entries are outputs of several nodes."""
-        nodes = {node for node, _ in self._entries}
-        return nodes.pop().name if len(nodes) == 1 else None
-
-    def list_arguments(self) -> list[str]:
-        """Names of the variables that are arguments, in order of first use."""
-        return [node.name for node in self._graph().variables()[0]]
-
-    def list_auxiliary_states(self) -> list[str]:
-        """Names of the variables that are auxiliary states."""
-        return [node.name for node in self._graph().variables()[1]]
-
-    def list_inputs(self) -> list[str]:
-        """Names of all variables."""
-        return [node.name for node in self._graph().nodes if node.op is None]
-
-    def list_outputs(self) -> list[str]:
-        """Names of the outputs, such as ``fc_output``."""
-        return [output_name(entry) for entry in self._entries]
-
-    @property
-    def num_outputs(self) -> int:
-        """Number of outputs."""
-        return len(self._entries)
+    # ------------------------------------------------------------------------------------------------ graphs
 
     def get_internals(self) -> Symbol:
         """The outputs of all nodes of the graph, in topological order.
@@ -322,105 +276,6 @@ class Symbol(Methods):
         """The inputs of the nodes that compute these outputs; None where they are variables."""
         entries = [entry for node in dict.fromkeys(node for node, _ in self._entries) for entry in node.inputs]
         return Symbol(entries) if entries else None
-
-    def attr(self, key: str) -> str | None:
-        """An attribute of the node as text; None where it is not set, or where there are several nodes."""
-        if len({node for node, _ in self._entries}) != 1:
-            return None
-        return _texts(self._entries[0][0]).get(hide(key))
-
-    def list_attr(self, recursive: bool = False) -> dict[str, str]:
-        """All attributes of the node as text."""
-        if recursive:
-            raise OpError("list_attr(recursive=True) is not supported; attr_dict() lists the attributes of all nodes")
-        return _with_plain_names(_texts(self._entries[0][0]))
-
-    def attr_dict(self) -> dict[str, dict[str, str]]:
-        """Attributes of all nodes that have any, as text, by node name. Nodes of the same name share one dict."""
-        by_name: dict[str, dict[str, str]] = {}
-        for node in self._graph().nodes:
-            attrs = _with_plain_names(_texts(node))
-            if attrs:
-                by_name.setdefault(node.name, {}).update(attrs)
-        return by_name
-
-    def _set_attr(self, **attrs: str) -> None:
-        """Set attributes of the node; ``name`` renames it.
-
-        Raises
-        ------
-        AttrError
-            For a value that is no text, and for an attribute by which the operator computes: a node never changes.
-        """
-        for name, value in attrs.items():
-            if not isinstance(value, str):
-                raise AttrError(f"attribute {name} must be text, got {value!r}")
-        node = self._entries[0][0]
-        _refuse_declared(node.op, node.name, attrs, node.keywords)
-        node.name = attrs.pop("name", node.name)
-        node.tags = {**node.tags, **{hide(name): value for name, value in attrs.items()}}
-
-    # --------------------------------------------------------------------------------------------- inference
-
-    def infer_shape(self, *args: Dims, **keywords: Dims) -> tuple[list | None, list | None, list | None]:
-        """Infer the shapes of arguments, outputs and auxiliary states from the shapes of some arguments.
-
-        A dimension of 0 is unknown; it is empty where no rule infers another size. -1 is always an unknown dimension,
-        and ``()`` an unknown shape. If a shape cannot be inferred, a warning lists what is unknown, and all three
-        results are None.
-
-        Raises
-        ------
-        ShapeError
-            If shapes contradict each other. The error names the node.
-        """
-        with TRIMMED:
-            groups = inferred_shapes(self._graph(), self, "infer_shape", args, keywords)
-        names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
-        unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
-                   for name, shape in zip(group, shapes) if not is_known(shape)]
-        if unknown:
-            more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-            stands = next(filter(None, map(placeholder, resolve(self._graph(), strict=False).nodes)), None)
-            why = f". {stands.missing()}" if stands else ""
-            warnings.warn(f"cannot infer the shapes of {', '.join(unknown[:10])}{more}{why}", stacklevel=2)
-            return None, None, None
-        return groups
-
-    def infer_shape_partial(self, *args: Dims, **keywords: Dims) -> tuple[list, list, list]:
-        """Like ``infer_shape``, with 0 for unknown dimensions and ``()`` for unknown shapes; under ``np_shape`` -1 and
-        None."""
-        return tuple([mxnet_shape(shape) for shape in group]  # type: ignore[return-value]
-                     for group in inferred_shapes(self._graph(), self, "infer_shape_partial", args, keywords))
-
-    def infer_type(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
-        """Infer the dtypes of arguments, outputs and auxiliary states, as NumPy classes; float32 where no rule
-        determines one."""
-        groups = inferred_dtypes(self._graph(), self, "infer_type", args, keywords)
-        return tuple([np.float32 if dtype is None else dtype.type for dtype in group]  # type: ignore
-                     for group in groups)
-
-    def infer_type_partial(self, *args: DTypeLike, **keywords: DTypeLike) -> tuple[list, list, list]:
-        """Like ``infer_type``, with None where no rule determines a dtype."""
-        groups = inferred_dtypes(self._graph(), self, "infer_type_partial", args, keywords)
-        return tuple([None if dtype is None else dtype.type for dtype in group] for group in groups)  # type: ignore
-
-    # ------------------------------------------------------------------------------------------------- files
-
-    def tojson(self, remove_amp_cast: bool = True) -> str:
-        """The graph in MXNet's JSON format. As in MXNet, the nodes ``amp_cast`` and ``amp_multicast`` are left out by
-        default."""
-        return DUMPS.function(self, remove_amp_cast)
-
-    def save(self, fname: str | os.PathLike[str], remove_amp_cast: bool = True) -> None:
-        """Write the text of ``tojson`` to a file. If writing fails, the file is as it was before."""
-        SAVE.function(self, fname, remove_amp_cast)
-
-    def debug_str(self) -> str:
-        """A text that lists every node with its inputs and attributes."""
-        return DEBUG_STR.function(self._graph())
-
-    # --------------------------------------------------------------------------------------------- execution
 
     def gradient(self, wrt: Sequence[str]) -> Symbol:
         """A symbol that computes the gradients of the sum of all outputs with respect to arguments.
@@ -443,125 +298,8 @@ class Symbol(Methods):
         """The same as ``gradient``."""
         return self.gradient(wrt)
 
-    def bind(self, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None = None,
-             grad_req: Requests = "write", aux_states: Values | None = None,
-             group2ctx: Mapping[str, Context] | None = None, shared_exec: Executor | None = None,
-             check_kernels: bool | str = False, recompute: bool | str | None = None, *,
-             head_grads: OutGrads = None, check_numbers: bool | str | None = None,
-             reduce: Ranks | Reduction | None = None, shard: str | None = None, tf32: bool | None = None) -> Executor:
-        """Make an executor that computes on the arrays of the caller.
-
-        Parameters
-        ----------
-        ctx : Context
-            The device that computes.
-        args : list or dict of NDArray
-            Arrays of all arguments.
-        args_grad : list or dict of NDArray, optional
-            Arrays that gradients are written into.
-        grad_req : str, list or dict
-            ``write``, ``add`` or ``null``, for all arguments or for each.
-        aux_states : list or dict of NDArray, optional
-            Arrays of the auxiliary states.
-        group2ctx : dict of str to Context, optional
-            The device of the nodes of each ``ctx_group``.
-        check_kernels : bool or "report"
-            Compare each kernel with the reference kernel, which runs on copies of the same inputs. A difference far
-            beyond rounding raises an error; with ``"report"``, it does not. ``executor.kernel_report()`` shows the
-            largest differences. This is slow, and serves to find a wrong kernel.
-        recompute : bool or "all", optional
-            Whether backward computes cheap results of forward again instead of storing them, which needs less memory
-            and more time. The default is set by the environment variable ``MXNET_BACKWARD_DO_MIRROR``. Matrix products
-            and convolutions are computed again only with ``"all"``, users' operators only where they have the attribute
-            ``force_mirroring``, and random numbers never.
-        head_grads : NDArray, list or dict of NDArray by output name, optional
-            Gradients of the outputs, with their shapes and dtypes, that ``backward`` without arguments uses. Each
-            backward reads these arrays in place, so write the gradients of the next step into them.
-        check_numbers : bool or "debug", optional
-            Whether a step of forward or backward that makes a NaN or an infinity from finite inputs raises a
-            `NonFiniteError`. The error names the operator, the node, the line of code that made it, the position of the
-            value, and the ranges of inputs and outputs. With ``"debug"``, a debugger stops there first. Checking makes
-            steps slower. The default is set by the environment variable ``OPREG_CHECK_NUMBERS``.
-        reduce : opreg.distributed.Group or opreg.symbol.reduction.Reduction, optional
-            Ranks whose gradients are summed while backward runs. A ``Reduction`` also says whether to take the mean,
-            and how many bytes are sent together.
-        shard : {"states", "gradients"}, optional
-            Values that are divided among these ranks: with ``"states"`` the states of the optimizer (ZeRO 1), with
-            ``"gradients"`` also the gradients (ZeRO 2). Each update gathers the whole weights again. With
-            ``"gradients"``, ``grad_dict`` holds the parts of this rank, and only ``simple_bind`` makes them.
-        tf32 : bool, optional
-            Whether matrix products and convolutions of float32 on a GPU may round their factors to TF32, which has 11
-            of the 24 significant bits. By default they may if the environment variable ``OPREG_TF32`` is 1.
-
-        Examples
-        --------
-        >>> from opreg.ndarray import array, cpu
-        >>> executor = (Variable("x") * 2).bind(cpu(), {"x": array([1, 2])})
-        >>> executor.forward()[0].asnumpy()
-        array([2., 4.], dtype=float32)
-        """
-        with TRIMMED:
-            return BIND.function(self, ctx, args, args_grad, grad_req, aux_states, group2ctx, check_kernels, recompute,
-                                 head_grads, check_numbers, reduce, shard, tf32)
-
-    def simple_bind(self, ctx: Context | Sequence[Context] | None, grad_req: Requests = "write",
-                    type_dict: Mapping[str, DTypeLike] | None = None, stype_dict: Mapping[str, str] | None = None,
-                    group2ctx: Mapping[str, Context] | None = None, shared_arg_names: Sequence[str] | None = None,
-                    shared_exec: Executor | None = None,
-                    shared_buffer: dict[str, NDArray] | None = None, check_kernels: bool | str = False,
-                    recompute: bool | str | None = None, *, head_grads: OutGrads = None,
-                    check_numbers: bool | str | None = None, reduce: Ranks | Reduction | None = None,
-                    shard: str | None = None, tf32: bool | None = None, **kwargs: Any) -> Executor:
-        """Make an executor on new arrays of zeros, whose shapes are inferred from those given by keyword.
-
-        ``check_kernels``, ``recompute``, ``head_grads``, ``check_numbers``, ``reduce``, ``shard`` and ``tf32`` are
-        those of ``bind``. ``stype_dict`` gives storage types of arguments by name, in addition to those that
-        ``Variable`` gave. The gradient of an argument is ``row_sparse`` if the argument is, or if an operator declares
-        that few of its rows have gradients: the weight of ``Embedding(sparse_grad=True)``, or the dense factor of a CSR
-        matrix.
-
-        Examples
-        --------
-        >>> from opreg.ndarray import cpu
-        >>> (Variable("x") * 2).simple_bind(cpu(), x=(2, 3)).arg_dict["x"].shape
-        (2, 3)
-        """
-        with TRIMMED:
-            return SIMPLE_BIND.function(self, ctx, grad_req, type_dict, stype_dict, group2ctx, shared_arg_names,
-                                        shared_exec, shared_buffer, kwargs, check_kernels, recompute, head_grads,
-                                        check_numbers, reduce, shard, tf32)
-
-    def eval(self, ctx: Context | Sequence[Context] | None = None, **kwargs: NDArray | np.ndarray) -> list[NDArray]:
-        """Bind to arrays given by keyword and compute the outputs, a list of NDArrays.
-
-        Examples
-        --------
-        >>> from opreg.ndarray import array
-        >>> (Variable("x") * 2).eval(x=array([1, 2]))[0].asnumpy()
-        array([2., 4.], dtype=float32)
-        """
-        return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
-
 
 # ------------------------------------------------------------------------------------------------ making
-
-
-def output_name(entry: Entry) -> str:
-    """The name of an entry: that of its variable, or of its node and output joined by ``_``."""
-    node, index = entry
-    return node.name if node.op is None else f"{node.name}_{node.op.signature.outputs(node.attrs)[index]}"
-
-
-def _texts(node: Node) -> dict[str, str]:
-    texts = {} if node.op is None else node.op.signature.schema.texts(node.keywords)
-    return {**texts, **node.tags}
-
-
-def _with_plain_names(texts: dict[str, str]) -> dict[str, str]:
-    """Attributes, with those that have a hidden name (``__lr_mult__``) listed under the plain one (``lr_mult``),
-    too."""
-    plain = {name[2:-2]: text for name, text in texts.items() if name.startswith("__") and name[2:-2] in HIDDEN}
-    return {**texts, **plain}
 
 
 def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mapping[str, Any], name: str | None,
@@ -570,7 +308,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     name = new_name(name, _NUMPY_PREFIX.sub("", hint.lower()))
     tags = attributes(tags)
     if tags:
-        _refuse_declared(op, name, tags, written)
+        refuse_declared(op, name, tags, written)
     where = user_line()
     names = op.signature.inputs(attrs)
     if len(values) != len(names):
@@ -589,19 +327,6 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
     visible = op.signature.visible(attrs)
     kind = next((type(value) for value in values if isinstance(value, Symbol) and type(value) is not Symbol), Symbol)
     return kind(((node, 0),) if visible == 1 else [(node, i) for i in range(visible)])
-
-
-def _refuse_declared(op: Op | None, name: str, tags: Mapping[str, str], keywords: Mapping[str, Any]) -> None:
-    """Refuse tags that say another value of an attribute that the operator declares: files would hold that value, and
-    the graph computes with the one of the call."""
-    schema = () if op is None else op.signature.schema
-    for key in [each for each in tags if each in schema]:
-        assert op is not None
-        fields = op.signature.schema
-        text = fields.texts({key: keywords[key] if key in keywords else fields[key].default}).get(key)
-        if tags[key] != text:
-            raise AttrError(f"operator {op.name}, node {name!r}: {key}={tags[key]!r} is set beside the call that made "
-                            f"the node, which has {key}={text}. Call the operator with {key}={tags[key]}")
 
 
 def _tag(value: Any) -> str:
@@ -725,21 +450,20 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
         raise TypeError(f"Variable: expected a name, got {name!r}")
     tags = dict(attributes(dict(attr) if attr else None))
     if shape is not None:
-        tags["__shape__"] = to_text((shape,) if isinstance(shape, (int, np.integer)) else tuple(shape))
-    if lr_mult is not None:
-        tags["__lr_mult__"] = to_text(lr_mult)
-    if wd_mult is not None:
-        tags["__wd_mult__"] = to_text(wd_mult)
+        tags["__shape__"] = to_text(dimensions(f"Variable({name!r}): shape", shape, -1))
+    for what, factor in (("lr_mult", lr_mult), ("wd_mult", wd_mult)):
+        if factor is not None:
+            tags[f"__{what}__"] = to_text(number(f"Variable({name!r}): {what}", factor))
     if dtype is not None:
         tags["__dtype__"] = str(dtype_flag(dtype))
     if init is not None:
         tags["__init__"] = _tag(init)
     if stype is not None:
-        number = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
-        if number is None:
+        stored = _STORAGE_TYPE_STR_TO_ID.get(stype) if isinstance(stype, str) else stype
+        if stored is None:
             raise ArgumentError(f"Variable({name!r}): there is no storage type {stype!r}. "
                                 f"{did_you_mean(str(stype), STORAGE_TYPES)}")
-        tags["__storage_type__"] = str(number)
+        tags["__storage_type__"] = str(stored)
     for key, value in kwargs.items():
         if not (key.startswith("__") and key.endswith("__")):
             raise ArgumentError(f"Variable({name!r}): there is no keyword {key!r}; write your own attributes as "

@@ -175,12 +175,12 @@ def test_imports_form_no_circles() -> None:
 #: Circles of imports within an entry of the floors, where those for type checkers count: how many modules each has. The
 #: list may only shrink.
 CIRCLES = {
-    "opreg.cells": [11, 8],
-    "opreg.core": [9],
+    "opreg.cells": [10, 8],
+    "opreg.core": [5],
     "opreg.custom": [2],
     "opreg.gluon": [2],
     "opreg.ndarray": [5, 2, 2],
-    "opreg.symbol": [11],
+    "opreg.symbol": [3],
     "opreg.train": [2],
 }
 #: Entries of the floors whose types a lower entry names, and the modules that name them. The list may only shrink.

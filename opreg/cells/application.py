@@ -36,7 +36,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "application_op", "traced", "in_dtype_of", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "application_op", "traced", "in_dtype_of", "saved_tensor_error", "spread"]
 
 
 class Application:
@@ -204,11 +204,15 @@ def _inline_body(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, reco
 
 
 def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
-               outs: Sequence[TracedValue], *, record: Application) -> list[TracedValue | None]:
+               outs: Sequence[TracedValue], *, record: Application, needs: Sequence[bool]) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
+    internal = set(map(id, record.internal))
+    if not any(needs[:count]) and not any(need and id(array) in internal
+                                          for need, array in zip(needs[count:], record.arrays)):
+        return [None] * len(ins)  # the body reads arrays whose gradients only the user's function could give
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
-        raise NotDifferentiableError(kept_of(record.title))
+        raise NotDifferentiableError(saved_tensor_error(record.title))
     compute = _debug_gradients if record.debugged else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
@@ -231,11 +235,11 @@ def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 
-def kept_of(title: str) -> str:
-    """The error text for a tensor that forward computed and saved: it has no gradient, since only backward is
-    defined."""
-    return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
-            "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
+def saved_tensor_error(title: str) -> str:
+    """The text of the error for a gradient through a tensor that forward computed and saved: it is unknown, since only
+    ``backward`` is defined."""
+    return (f"{title}: its backward reads an intermediate tensor of forward, whose gradient is unknown: save only "
+            "inputs and outputs with ctx.save_for_backward, and compute the rest again in backward")
 
 
 def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],
@@ -248,25 +252,19 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
         trace.skip()
     trace.take_new()
 
-    def value(symbol: TracedValue, spec: Spec) -> TracedTensor:
-        entry = symbol._entry
-        if entry[0] not in trace.specs:
-            trace.specs[entry[0]] = [spec] * max(1, entry[0].count)
-        return TracedTensor(trace, entry, spec)
-
     count = record.count
     before = trace.values
     trace.values = dict(before)
     captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
     for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
         if isinstance(array, NDArray):
-            trace.values[id(array)] = value(symbol, spec)
+            trace.values[id(array)] = trace.adopted(symbol, spec)
     try:
         with trace:
-            gradients, weights = record.compute([None if g is None else value(g, spec)
-                                             for g, spec in zip(out_grads, record.outs)],
-                                            [value(*pair) for pair in zip(ins[:count], record.ins)],
-                                            [value(*pair) for pair in zip(outs, record.outs)])
+            gradients, weights = record.compute([None if g is None else trace.adopted(g, spec)
+                                                 for g, spec in zip(out_grads, record.outs)],
+                                                list(map(trace.adopted, ins[:count], record.ins)),
+                                                list(map(trace.adopted, outs, record.outs)))
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
                      for g in (*gradients, *weights)]
     finally:

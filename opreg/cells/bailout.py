@@ -7,8 +7,8 @@ were called already are not called again. A trace stops at code that no graph ca
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -17,26 +17,29 @@ from ..errors import OpError
 
 if TYPE_CHECKING:
     from .guards import Answer, Fork
-    from .python_op import RecordedRun
     from .reads import Reads
     from .tensor import Tensor
 
-__all__ = ["Bailout", "HookSignature", "HookSignatureChanged", "HookSignatures", "LeftToPython", "ReadChanged"]
+__all__ = ["Bailout", "CallSignature", "CallSignatures", "LeftToPython", "ReadChanged", "RecordedRun",
+           "SignatureChanged"]
+
+#: Variables and results of a run, over which its gradient runs backward.
+RecordedRun: TypeAlias = "tuple[Sequence[Tensor], Sequence[Tensor]]"
 
 
 class Bailout(Exception):
     """A run of a compiled function stops."""
 
 
-class HookSignature(NamedTuple):
-    """The result of a chain of hooks, and its inputs, as a trace assumes them.
+class CallSignature(NamedTuple):
+    """The result of a call of Python in a graph, and its inputs, as a trace assumes them.
 
     Attributes
     ----------
     structure, specs
         Structure of the result, and the shapes and dtypes of its tensors.
     captured : tuple of NDArray
-        Arrays from outside, such as Parameters, that the hooks read and whose gradients are requested. They are further
+        Arrays from outside, such as Parameters, that the call reads and whose gradients are requested. They are further
         inputs of the node.
     sources : tuple of set of int, or None
         For each tensor of the result, the inputs through which its gradient flows; None if it may flow to all.
@@ -48,14 +51,14 @@ class HookSignature(NamedTuple):
     sources: tuple[frozenset[int], ...] | None = None
 
 
-class HookSignatureChanged(Bailout):
-    """A run found another signature of a chain of hooks than was assumed.
+class SignatureChanged(Bailout):
+    """A run found another signature of a call of Python than was assumed.
 
     Attributes
     ----------
-    key : hashable
-        Key of the chain in the trace.
-    signature : HookSignature
+    place : hashable
+        Key of the call in the trace.
+    signature : CallSignature
         The signature that was found.
     results : list of Tensor
         The result of this run.
@@ -63,9 +66,9 @@ class HookSignatureChanged(Bailout):
         Variables of the arrays that ``signature`` captures and the trace did not.
     """
 
-    def __init__(self, key: Hashable, signature: HookSignature, results: list[Tensor], captured: list[Tensor]):
-        super().__init__(f"{key} returned something else than expected")
-        self.key, self.signature, self.results, self.captured = key, signature, results, captured
+    def __init__(self, place: Hashable, signature: CallSignature, results: list[Tensor], captured: list[Tensor]):
+        super().__init__(f"{place} returned something else than expected")
+        self.place, self.signature, self.results, self.captured = place, signature, results, captured
 
 
 class ReadChanged(Bailout):
@@ -92,13 +95,13 @@ class LeftToPython(OpError, TypeError):
         self.reason, self.reads = reason, reads
 
 
-class HookSignatures:
-    """Signatures of hooks' results, for a function that is traced again because a hook returned something else.
+class CallSignatures:
+    """Signatures of the calls of Python in a function, which is traced again when a call returns something else.
 
     Attributes
     ----------
-    known : dict of key to HookSignature
-        The signature of each chain of hooks that differs from what a trace assumes at first.
+    known : dict of key to CallSignature
+        The signature of each call whose signature differs from what a trace assumes at first.
     done : dict of key to (variables, results)
         Python calls of the current run.
     replay : dict of key to (variables, results)
@@ -106,13 +109,13 @@ class HookSignatures:
     """
 
     def __init__(self) -> None:
-        self.known: dict[Hashable, HookSignature] = {}
+        self.known: dict[Hashable, CallSignature] = {}
         self.done: dict[Hashable, RecordedRun] = {}
         self.replay: dict[Hashable, RecordedRun] = {}
 
-    def learn(self, change: HookSignatureChanged) -> None:
-        """Note the new signature of a chain of hooks, and the Python calls made before it."""
-        self.known[change.key] = change.signature
+    def learn(self, change: SignatureChanged) -> None:
+        """Note the new signature of a call, and the Python calls made before it."""
+        self.known[change.place] = change.signature
         self.replay, self.done = dict(self.done), {}
 
     def end_run(self) -> None:

@@ -27,10 +27,11 @@ from ..core.versions import WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
+from .bailout import RecordedRun
 from .captures import variables_lent
 from .parameter import Parameter
 from .plan_memory import PlanMemory
-from .python_op import PYTHON, Record, RecordedRun
+from .python_op import PYTHON, Record
 from .state import STATE
 from .tensor import Tensor
 from .traced import Traced
@@ -122,13 +123,13 @@ class BoundTrace:
             check_numbers(self.plan, numbers)
         self.quiet = not traced.calls
         self.differentiates = trace.differentiates
-        self.hooks = any(node.op is PYTHON and node.attrs["record"].key is not None for node in trace.nodes)
+        self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
-        self.landing: dict[int, Array] = {}  # gradients in memory of leaves, by the number of the input or weight
-        self.landed = Targets(())  # all of them
+        self.leaf_gradients: dict[int, Array] = {}  # in memory of leaves, by the number of the input or weight
+        self.leaf_targets = Targets(())  # all of them
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
     def wait(self) -> None:
@@ -136,11 +137,9 @@ class BoundTrace:
         for order in self.orders:
             order()
 
-    def land(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
-        """Copy inputs to the memory that the plan reads; None where that memory is in use.
-
-        The places that were written to are returned, to be released after the run.
-        """
+    def take_inputs(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
+        """Copy inputs to the memory that the plan reads. Returns the gradient targets that were written to, which must
+        be released after the run; None if one of them is in use."""
         reserved: list[GradientTarget] = []
         for slot, leaf, target in zip(self.slots, leaves, self.gradient_targets):
             if target is None:
@@ -247,7 +246,7 @@ class BoundTrace:
                 quiet(segment.run)
                 return
             with self.ctx, np.errstate(all="ignore"):
-                if self.hooks and (mode.recording or self.differentiates):
+                if self.followed and (mode.recording or self.differentiates):
                     STATE.outside = [*self.outside, *STATE.weights]
                     with variables_lent(self.outside):
                         segment.run()

@@ -23,6 +23,7 @@ from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
 from ..typing import Array
 from .application import Application, Gradients, application_op, in_dtype_of, spread, traced
+from .handles import takes_count
 from .parameter import Parameter, tensor_type
 from .state import STATE, checks_bprop
 from .tensor import Tensor, copy_on_write, tensor, tensor_over
@@ -60,15 +61,6 @@ def _dout(structure: Structure, out_grads: Iterator[TensorBase | None]) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function accepts this many arguments."""
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except TypeError:
-        return False
-    return True
-
-
 def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, internal: Sequence[Parameter]) -> Gradients:
     """Call ``bprop``: a gradient for each tensor of the inputs and for each internal parameter, None for zeros."""
     values = [*inputs, out]
@@ -79,7 +71,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         gradients = cell.bprop(*values, dout)
     except Exception as error:
         note(error, f"in the bprop of Cell {cell.path}")
-        if isinstance(error, TypeError) and not _takes(cell.bprop, len(values) + 1):
+        if isinstance(error, TypeError) and not takes_count(cell.bprop, len(values) + 1):
             names = [*inspect.signature(cell.construct).parameters][:len(inputs)]
             note(error, "its arguments are the inputs, the output and the output gradient: bprop(self, "
                         f"{', '.join([*names, 'out', 'dout'])})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Container, Iterator, MutableMapping
 from typing import Any, NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
@@ -65,14 +65,19 @@ class BufferContainer:
         """Path of the container in its tree."""
         raise NotImplementedError
 
+    def _check_name(self, kind: str, name: object, own: Container[str], dots: bool = False) -> None:
+        """Refuse a name that is no text, is empty, has a dot unless ``dots`` allows it, or is one of an attribute that
+        is not among ``own``, the attributes of this kind."""
+        if not isinstance(name, str):
+            raise TypeError(f"{self.path}: the {kind} name should be a string, got {type(name).__name__}")
+        if not name or ("." in name and not dots):
+            raise KeyError(f"{self.path}: the {kind} name {name!r} is empty or has a dot")
+        if hasattr(self, name) and name not in own:
+            raise KeyError(f"{self.path}: {name!r} already exists")
+
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor as state that is no parameter; ``state_dict`` includes it when persistent."""
-        if not isinstance(name, str):
-            raise TypeError(f"{self.path}: buffer name should be a string, got {type(name).__name__}")
-        if "." in name:
-            raise KeyError(f"{self.path}: the buffer name {name!r} can't contain \".\"")
-        if not name or (hasattr(self, name) and name not in self._buffers):
-            raise KeyError(f"{self.path}: the buffer name {name!r} is empty or exists already")
+        self._check_name("buffer", name, self._buffers)
         if tensor is not None and not has_values(tensor):
             raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = tensor

@@ -1,7 +1,7 @@
-"""Captures: arrays from outside of a graph whose gradients flow through a chain of hooks.
+"""Captures: arrays from outside of a graph whose gradients flow through a call of Python, such as a chain of hooks.
 
-A chain of hooks is one node of a graph. Its inputs are the tensors that the hooks receive, and the arrays that it
-captures, such as the Parameters of an adapter. The tape of a run shows on which of them each result depends.
+The call is one node of the graph. Its inputs are the arguments of the function, and the arrays that the call captures,
+such as the Parameters of an adapter. The tape of a run shows on which of them each result depends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tensor import Tensor, tensor_over
 
 __all__ = ["Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
 
-#: For each result of a chain of hooks, the numbers of the inputs through which its gradient flows.
+#: For each result of a call, the numbers of the inputs through which its gradient flows.
 Sources: TypeAlias = tuple[frozenset[int], ...]
 
 

@@ -13,19 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..core.spec import show
-from ..core.versions import tick
 from ..errors import ArgumentError
-from .bailout import HookSignature, HookSignatureChanged
-from .captures import captured_variables, lent_entries, sources_of
-from .gradient_tags import INPUT_TAG, OUTPUT_TAG, Chain, Gradients, Link, checked_gradients, spec_of, tag
+from .bailout import CallSignature
+from .gradient_tags import INPUT_TAG, OUTPUT_TAG, Chain, Gradients, Link, checked_gradients, tag
 from .handles import Hook, Hooks, running_hook
-from .python_op import call
+from .python_op import add_call, spec_of
 from .state import STATE
 from .tensor import TENSORS, Tensor
 from .tensor_base import TensorBase, is_number
 from .trace import FunctionTracer
 from .traced_tensor import TracedTensor
-from .tree import constants, flatten, key_of, rebuild, tensors
+from .tree import constants, flatten, rebuild, tensors
 
 if TYPE_CHECKING:
     from .cell import Cell
@@ -49,7 +47,8 @@ def forward_pre(cell: Cell, args: Args, kwargs: Keywords) -> tuple[Args, Keyword
     def chain(args: Args, kwargs: Keywords) -> tuple[Args, Keywords]:
         cell = of()
         for hook in hooks():
-            with running_hook("forward pre-hook", hook, cell):
+            keywords = ("keywords",) if hook.with_kwargs else ()
+            with running_hook("forward pre-hook", hook, cell, ("cell", "inputs", *keywords)):
                 returned = hook.function(cell, args, kwargs) if hook.with_kwargs else hook.function(cell, args)
                 if returned is None:
                     continue
@@ -90,7 +89,8 @@ def forward(cell: Cell, args: Args, kwargs: Keywords, out: Any, failed: bool = F
                 continue
             try:
                 cell = of()
-                with running_hook("forward hook", hook, cell):
+                keywords = ("keywords",) if hook.with_kwargs else ()
+                with running_hook("forward hook", hook, cell, ("cell", "inputs", *keywords, "output")):
                     flows = (args, kwargs, out) if hook.with_kwargs else (args, out)
                     returned = hook.function(cell, *flows)
                     out = out if returned is None else _checked_result(cell, "forward hook", returned, out)
@@ -112,44 +112,17 @@ def _add_to_trace(trace: FunctionTracer, chain: Callable[..., Any], args: Args, 
     """Add a chain of hooks to a trace, as one node whose results replace ``like``, the last of ``args``."""
     leaves: list[TensorBase] = []
     structure = flatten(args, leaves)
-    count = len(leaves)
-    key = title, trace.unique(title)
-    assumed = trace.signatures.known.get(key)
-    if assumed is None:
-        expected: list[TensorBase] = []
-        arranged = flatten(like, expected)
-        before = count - len(expected)
-        sources = None if trace.root.symbolic else tuple([frozenset({before + i}) for i in range(len(expected))])
-        assumed = HookSignature(arranged, [spec_of(leaf) for leaf in expected], (), sources)
-    known, kind, learned = assumed, key_of(assumed.structure), key in trace.signatures.known
+    expected: list[TensorBase] = []
+    arranged = flatten(like, expected)
+    before = len(leaves) - len(expected)
+    assumed = CallSignature(arranged, list(map(spec_of, expected)), (),
+                            tuple([frozenset({before + i}) for i in range(len(expected))]))
 
-    def function(*values: Tensor) -> list[Tensor]:
-        results: list[Tensor] = []
-        start = tick()
-        captured = known.captured
-        if captured:
-            with lent_entries(captured, [value._entry for value in values[count:]]):
-                now = flatten(chain(*rebuild(structure, iter(values[:count]))), results)
-        else:
-            now = flatten(chain(*rebuild(structure, iter(values))), results)
-        specs = list(map(spec_of, results))
-        same = key_of(now) == kind and specs == known.specs
-        sources = known.sources if same else None
-        variables: list[Tensor] = []
-        if STATE.outside is not None:
-            sources, entries = sources_of(results, values, start)
-            if entries:
-                arrays, variables = captured_variables(entries, title)
-                captured = (*captured, *arrays)
-            if sources != known.sources and same and learned and known.sources is not None:
-                sources = tuple(map(frozenset.union, sources, known.sources))
-        if not same or sources != known.sources:
-            raise HookSignatureChanged(key, HookSignature(now, specs, captured, sources), results, variables)
-        return results
+    def function(*values: Tensor) -> Any:
+        return chain(*rebuild(structure, iter(values)))
 
-    inputs = [trace.read(value) for value in (*leaves, *known.captured)]
-    results = call(function, inputs, list(map(spec_of, inputs)), known.specs, title, key, known.sources)
-    return rebuild(known.structure, iter(results))
+    signature, results = add_call(trace, function, leaves, assumed, title, structured=True)
+    return rebuild(signature.structure, iter(results))
 
 
 def _cell_reference(cell: Cell) -> Callable[[], Cell]:
@@ -233,8 +206,11 @@ def _backward_chain(cell: Cell, kind: str, of: Callable[[], Cell]) -> Chain | No
     def chain(*gradients: Gradients) -> Gradients:
         cell, (*out_grads, left) = of(), gradients
         for hook in list(hooks.values()):
-            with running_hook(title, hook, cell):
-                if out_grads and hook.convention == "document":
+            document = bool(out_grads) and hook.convention == "document"
+            arguments = ("output_gradients",) if not out_grads else (
+                ("output_gradients", "input_gradients") if document else ("input_gradients", "output_gradients"))
+            with running_hook(title, hook, cell, ("cell_id" if document else "cell", *arguments)):
+                if document:
                     returned = hook.function(cell_id(cell), *out_grads, left)
                 else:
                     returned = hook.function(cell, left, *out_grads)

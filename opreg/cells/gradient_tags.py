@@ -22,12 +22,12 @@ from ..core.spec import Spec, show
 from ..core.value import Value
 from ..errors import ArgumentError
 from ..typing import Array
-from .python_op import call
+from .python_op import call, spec_of
 from .state import STATE
 from .tensor import Tensor, copy_on_write, lent_raw, tensor_over
 from .tensor_base import TensorBase
 
-__all__ = ["Chain", "Gradients", "INPUT_TAG", "Link", "OUTPUT_TAG", "Title", "checked_gradients", "spec_of", "tag",
+__all__ = ["Chain", "Gradients", "INPUT_TAG", "Link", "OUTPUT_TAG", "Title", "checked_gradients", "tag",
            "through_hooks"]
 
 #: Gradients as hooks receive them, with None for a missing one.
@@ -40,11 +40,6 @@ Title: TypeAlias = str | Callable[[], str]
 Through: TypeAlias = Callable[
     [Chain, Sequence[Sequence[Any]], Sequence[Sequence[Spec]], int | None, Title], Sequence[Any]]
 V = TypeVar("V", bound=TensorBase | NDArray)
-
-
-def spec_of(value: TensorBase | NDArray) -> Spec:
-    """The shape and dtype of a tensor or an array."""
-    return Spec(value.shape, value._dt) if isinstance(value, TensorBase) else Spec(value.shape, value._data.dtype)
 
 
 class Link:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import weakref
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from ..errors import note, user_line, warn
 from .context_settings import check_setting
 from .state import STATE
 
-__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running_hook", "KINDS"]
+__all__ = ["Hook", "Hooks", "HookHandle", "HookOwner", "convention", "running_hook", "takes_count", "KINDS"]
 
 #: The kinds of hooks of a Cell, in the order in which they run.
 KINDS = ("forward_pre", "forward", "backward_pre", "backward")
@@ -44,13 +45,23 @@ def _code(function: Callable) -> object:
     return getattr(function, "__code__", function)
 
 
+def takes_count(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function accepts this many arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 class running_hook:
-    """A context in which a hook runs, in the mode of its Cell; an exception gets a note that names the hook."""
+    """A context in which a hook runs, in the mode of its Cell. An exception gets a note that names the hook; if the
+    hook does not take its arguments, a second one lists them."""
 
-    __slots__ = ("_kind", "_hook", "_owner", "_token")
+    __slots__ = ("_kind", "_hook", "_owner", "_arguments", "_token")
 
-    def __init__(self, kind: str, hook: Hook, owner: object):
-        self._kind, self._hook, self._owner = kind, hook, owner
+    def __init__(self, kind: str, hook: Hook, owner: object, arguments: tuple[str, ...]):
+        self._kind, self._hook, self._owner, self._arguments = kind, hook, owner, arguments
 
     def __enter__(self) -> None:
         self._token = MODE.set(MODE.current().recorded(None, getattr(self._owner, "training", None)))
@@ -60,6 +71,9 @@ class running_hook:
         MODE.reset(self._token)
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
+            if isinstance(error, TypeError) and not takes_count(self._hook.function, len(self._arguments)):
+                note(error, f"a {self._kind} takes {len(self._arguments)} argument{'s' * (len(self._arguments) > 1)}: "
+                            f"{', '.join(self._arguments)}")
 
 
 class Hooks(dict[int, Hook]):

@@ -29,7 +29,7 @@ from ..core.op import Op
 from ..core.reports import Explanation, report
 from ..errors import refuse_keywords, warn
 from . import tree
-from .bailout import HookSignatureChanged, HookSignatures, LeftToPython, ReadChanged
+from .bailout import CallSignatures, LeftToPython, ReadChanged, SignatureChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .context_settings import EPOCH
 from .guards import Fork, Path, Step, Variants, up_to
@@ -100,7 +100,7 @@ class _Kind:
     def __init__(self) -> None:
         self.current: Compiled | _Python | None = None
         self.variants: Variants[Compiled] = Variants()
-        self.signatures = HookSignatures()
+        self.signatures = CallSignatures()
         self.used = self.wasted = 0
         self.past: list[tuple[Compiled | _Python, Variants[Compiled]]] = []
         self.missing_attributes: set[str] = set()
@@ -206,7 +206,7 @@ class Cache:
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:
                     new = None
-            except HookSignatureChanged as change:
+            except SignatureChanged as change:
                 kind.signatures.learn(change)
                 known_steps, new = compiled.traced.steps, None
             except LeftToPython as error:

@@ -18,6 +18,7 @@ from ..core.reports import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, BufferContainer
+from .cast_parameter import cast_parameter
 from .context_settings import EPOCH
 from .handles import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
@@ -202,7 +203,8 @@ class ParameterContainer(BufferContainer):
     def _value_in_run(self, parameter: Parameter) -> Tensor:
         """A Parameter as the running Cell reads it: cast if ``to_float`` asks for it."""
         cast = self.__dict__["_cast"]
-        return parameter._cast(cast) if cast is not None and self._running and is_floating(parameter._dt) else parameter
+        return cast_parameter(parameter, cast) if cast is not None and self._running and is_floating(parameter._dt) \
+            else parameter
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
@@ -325,12 +327,7 @@ class ParameterContainer(BufferContainer):
 
     def insert_param_to_cell(self, param_name: str, param: Parameter, check_name_contain_dot: bool = True) -> None:
         """Add a parameter under a name."""
-        if not isinstance(param_name, str):
-            raise TypeError(f"{self.path}: a name must be text, got {type(param_name).__name__}")
-        if not param_name or (check_name_contain_dot and "." in param_name):
-            raise KeyError(f"{self.path}: the name {param_name!r} of a parameter is empty or has a dot")
-        if hasattr(self, param_name) and param_name not in self._params:
-            raise KeyError(f"{self.path}: {param_name!r} already exists")
+        self._check_name("parameter", param_name, self._params, not check_name_contain_dot)
         if not isinstance(param, Parameter):
             raise TypeError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
         self._put_parameter(param_name, param)
@@ -375,12 +372,7 @@ class ParameterContainer(BufferContainer):
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell | None) -> None:
         """Add a child under a name; its parameters keep their names."""
-        if not isinstance(child_name, str):
-            raise TypeError(f"{self.path}: a name must be text, got {type(child_name).__name__}")
-        if not child_name or "." in child_name:
-            raise KeyError(f"{self.path}: the name {child_name!r} of a sub cell is empty or has a dot")
-        if hasattr(self, child_name) and child_name not in self._cells:
-            raise KeyError(f"{self.path}: {child_name!r} exists already")
+        self._check_name("sub cell", child_name, self._cells)
         if child_cell is not None and not isinstance(child_cell, ParameterContainer):
             raise TypeError(f"{self.path}: {child_name!r} must be a Cell, got {type(child_cell).__name__}")
         self._cells[child_name] = child_cell

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.ndarray import NDArray
@@ -21,17 +21,27 @@ from ..core.rules import as_list
 from ..core.spec import Spec, show
 from ..core.tracing import TracedValue
 from ..core.value import Value
+from ..core.versions import tick
 from ..errors import ArgumentError
-from .bailout import HookSignatureChanged, HookSignatures
+from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged
+from .captures import captured_variables, lent_entries, sources_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
+from .tensor_base import TensorBase
 from .traced_tensor import TracedTensor
+from .tree import flatten, key_of
 
-__all__ = ["call", "PYTHON", "Record", "RecordedRun"]
+if TYPE_CHECKING:
+    from .trace import FunctionTracer
 
-#: Variables and results of a run, over which its gradient runs backward.
-RecordedRun: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
+__all__ = ["PYTHON", "Record", "add_call", "call", "spec_of"]
+
 _NOTHING: RecordedRun = ((), ())
+
+
+def spec_of(value: TensorBase | NDArray) -> Spec:
+    """The shape and dtype of a tensor or an array."""
+    return Spec(value.shape, value._dt) if isinstance(value, TensorBase) else Spec(value.shape, value._data.dtype)
 
 
 class Record:
@@ -50,22 +60,27 @@ class Record:
     differentiated : bool
         Whether the graph has its gradient, so that the call must be recorded.
     place : hashable
-        Key of the call among the calls of one run of a compiled function.
-    key : hashable
-        Key of a chain of hooks, which checks its results itself.
-    sources : tuple of set of int, or None
-        For each result, the inputs through which its gradient flows; None if it may flow to all.
+        Key of the call among the calls of one run of a compiled function; None for other calls.
+    signatures : CallSignatures
+        Signatures of the calls of that function.
+    structured : bool
+        Whether the function returns any nesting, as a chain of hooks does.
+    assumed : CallSignature
+        Its result and its inputs, as the trace assumes them.
+    learned : bool
+        Whether an earlier run found this signature.
+    followed : bool
+        Whether runs find out on which inputs and arrays from outside the results depend.
     """
 
-    def __init__(self, function: Callable[..., Iterable[object]], ins: Sequence[Spec], outs: Sequence[Spec], title: str,
+    def __init__(self, function: Callable[..., Any], ins: Sequence[Spec], assumed: CallSignature, title: str,
                  source: Record | None = None):
-        self.function, self.ins, self.outs, self.title, self.source = function, list(ins), list(outs), title, source
-        self.differentiated = False
+        self.function, self.ins, self.assumed, self.title, self.source = function, list(ins), assumed, title, source
+        self.outs = assumed.specs
+        self.differentiated = self.structured = self.learned = self.followed = False
         self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
-        self.key: Hashable = None
-        self.sources: Sequence[frozenset[int]] | None = None
         self.place: Hashable = None
-        self.signatures: HookSignatures
+        self.signatures: CallSignatures
         self._backs = 0
 
     def __repr__(self) -> str:
@@ -92,15 +107,16 @@ class Record:
         else:
             try:
                 self._run(values)
-            except HookSignatureChanged as change:
+            except SignatureChanged as change:
                 self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
-        if not self.differentiated and (self.key is None or STATE.outside is None):
-            results = self._checked(self.function(*values))
+        followed = self.followed and STATE.outside is not None
+        if not (self.differentiated or followed):  # a plan runs without recording
+            results = self._results(values)
             if self.place is not None:
                 self.latest_run = (), results
             return results
@@ -115,13 +131,47 @@ class Record:
             variables[len(variables) - len(theirs):] = theirs
         self.latest_run = variables, []
         with Recording(True, None):
-            self.latest_run = variables, self._checked(self.function(*values))
+            self.latest_run = variables, self._results(values, variables if followed else None)
         return self.latest_run[1]
+
+    def _results(self, values: Sequence[Tensor], variables: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """Call the function and check its results: also on which variables they depend, if these are given."""
+        assumed, start = self.assumed, tick()
+        captured = assumed.captured
+        if captured:
+            count = len(values) - len(captured)
+            with lent_entries(captured, [value._entry for value in values[count:]]):
+                returned = self.function(*values[:count])
+        else:
+            returned = self.function(*values)
+        structure, specs, same = None, self.outs, True
+        if self.structured:
+            results: list[Tensor] = []
+            structure = flatten(returned, results)
+            specs = list(map(spec_of, results))
+            same = specs == self.outs and key_of(structure) == key_of(assumed.structure)
+        else:
+            results = self._checked(returned)
+        sources = assumed.sources if same else None
+        more: list[Tensor] = []
+        if variables is not None:
+            sources, entries = sources_of(results, variables, start)
+            if self.source is not None:
+                if entries:
+                    reason = f"{self.title} reads a tensor with respect to which it is differentiated again"
+                    raise LeftToPython(reason, reason)
+                return results
+            if entries:
+                arrays, more = captured_variables(entries, self.title)
+                captured = (*captured, *arrays)
+            if same and self.learned and sources != assumed.sources and assumed.sources is not None:
+                sources = tuple(map(frozenset.union, sources, assumed.sources))
+        if not same or sources != assumed.sources:
+            raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
+        return results
 
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
-        if self.key is not None:
-            return checked  # the function has checked its results
         for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
                 raise ArgumentError(
@@ -134,18 +184,18 @@ class Record:
         of these results, then all inputs of this record."""
         self.differentiated = True
         record = Record(functools.partial(_gradients_of_record, self, heads, targets),
-                        [*[self.outs[i] for i in heads], *self.ins], [self.ins[i] for i in targets],
-                        f"the gradient of {self.title}", self)
+                        [*[self.outs[i] for i in heads], *self.ins],
+                        CallSignature(None, [self.ins[i] for i in targets]), f"the gradient of {self.title}", self)
         if self.place is not None:
+            record.followed = STATE.trace is not None and STATE.trace.root.differentiating > 0
             self._backs += 1
             record.place, record.signatures = (self.place, self._backs), self.signatures
         return record
 
     def reached(self, heads: Sequence[int]) -> Sequence[int]:
         """The inputs to which the gradients of some results flow."""
-        if self.sources is None:
-            return range(len(self.ins))
-        return sorted(frozenset().union(*[self.sources[i] for i in heads]))
+        sources = self.assumed.sources
+        return range(len(self.ins)) if sources is None else sorted(frozenset().union(*[sources[i] for i in heads]))
 
 
 def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence[int], *values: Tensor) -> list[Tensor]:
@@ -213,7 +263,7 @@ def _python(step: Call) -> Callable[[], None]:
 
 
 def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Sequence[Spec], outs: Sequence[Spec],
-         title: str, key: Hashable = None, sources: Sequence[frozenset[int]] | None = None) -> list[Any]:
+         title: str) -> list[Any]:
     """Call a function of tensors, now, or in each run of the graph that is being traced.
 
     Parameters
@@ -226,22 +276,41 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
         Shapes and dtypes of the values, and of the results in a graph.
     title : str
         Its name in errors.
-    key : hashable, optional
-        Key of a chain of hooks in the trace, which is called in each run and checks its results itself.
-    sources : tuple of set of int, optional
-        For each result, the inputs through which its gradient flows; by default all.
     """
-    if key is None and values and all(isinstance(value, NDArray) for value in values):
+    if values and all(isinstance(value, NDArray) for value in values):
         return function(*values)
-    record = Record(function, specs, outs, title)
-    record.sources = sources
-    attrs = {"record": record}
+    assumed, trace = CallSignature(None, list(outs)), STATE.trace
     for value in values:
-        if isinstance(value, TracedValue):
-            results = value._apply(PYTHON, values, attrs)
-            return as_list(results)
-    trace = STATE.trace or next(value for value in values if isinstance(value, TracedTensor))._trace
-    record.key, record.signatures = key, trace.signatures
-    record.place = (title, trace.unique(title)) if key is None else key
-    results = trace.call(PYTHON, values, attrs)
-    return list(results) if isinstance(results, tuple) else [results]
+        if isinstance(value, TracedValue):  # of a gradient rule
+            if trace is None or not trace.root.differentiating:
+                return as_list(value._apply(PYTHON, values, {"record": Record(function, specs, assumed, title)}))
+            trace.take_new()
+            adopted: list[Any] = [trace.adopted(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
+            _, results = add_call(trace, function, adopted, assumed, title)
+            return [TracedValue(value._tracer, result._entry) for result in results]
+    trace = trace or next(value for value in values if isinstance(value, TracedTensor))._trace
+    return add_call(trace, function, values, assumed, title)[1]
+
+
+def add_call(trace: FunctionTracer, function: Callable[..., Any], values: Sequence[Any], assumed: CallSignature,
+             title: str, structured: bool = False) -> tuple[CallSignature, list[TracedTensor]]:
+    """Add a call of a function of tensors to a trace; returns its signature and its results.
+
+    Parameters
+    ----------
+    values : sequence
+        Arrays, and values of the trace.
+    assumed : CallSignature
+        The signature, unless an earlier run found another one.
+    structured : bool
+        Whether the function returns any nesting of tensors; else it returns a list.
+    """
+    place = title, trace.unique(title)
+    known = trace.signatures.known.get(place)
+    signature = known or (assumed._replace(sources=None) if trace.root.symbolic else assumed)
+    inputs = [trace.read(value) for value in (*values, *signature.captured)]
+    record = Record(function, list(map(spec_of, inputs)), signature, title)
+    record.place, record.signatures, record.learned = place, trace.signatures, known is not None
+    record.structured, record.followed = structured, structured or trace.root.differentiating > 0
+    results = trace.call(PYTHON, inputs, {"record": record})
+    return signature, list(results) if isinstance(results, tuple) else [results]

@@ -25,7 +25,7 @@ from ..core.mode import MODE, Recording
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
-from .bailout import HookSignatures, LeftToPython
+from .bailout import CallSignatures, LeftToPython
 from .class_hooks import attributes_of
 from .guards import GUARD, Path, TraceValues
 from .observer import Observer
@@ -176,14 +176,14 @@ class _NeutralScope:
 
 
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
-           ctx: Context | None = None, signatures: HookSignatures | None = None, path: Path | None = None,
+           ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
            leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
            mode: bool = True) -> Traced:
     """Trace a function with arguments of a given structure, and tensors of given shapes and dtypes.
 
     Parameters
     ----------
-    signatures : HookSignatures, optional
+    signatures : CallSignatures, optional
         Known results of its hooks.
     path : Path, optional
         The values for its branches; without a path it may not read values.
@@ -209,7 +209,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
-        trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
+        trace.trace_values = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)},
+                                         ctx or current_context())
     traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads, leaves=path is not None)
     try:
@@ -234,9 +235,9 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             note(error, f"while {title} was compiled")
             raise
     finally:
-        if trace.numbers is not None:
-            trace.numbers.close()
-            trace.numbers = None
+        if trace.trace_values is not None:
+            trace.trace_values.close()
+            trace.trace_values = None
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()

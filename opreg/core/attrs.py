@@ -15,11 +15,13 @@ from typing import Any, Literal, TypeVar, Union
 from ..errors import AttrError, DTypeError, did_you_mean
 from .cache import Recent
 from .conversions import (
+    Amount,
     AsDefault,
     AsText,
     Count,
     Few,
     Finite,
+    Fraction,
     Key,
     Limit,
     Number,
@@ -35,8 +37,8 @@ from .conversions import (
 from .keys import PLAIN, exact, has_fixed_key
 from .parameters import parameters_of
 
-__all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Count", "Few", "Finite", "Number", "Positive", "REQUIRED",
-           "AsDefault", "AsText", "to_text", "from_text"]
+__all__ = ["Attributes", "Field", "Schema", "Key", "Limit", "Amount", "Count", "Few", "Finite", "Fraction", "Number",
+           "Positive", "REQUIRED", "AsDefault", "AsText", "to_text", "from_text"]
 
 
 class _Required:

@@ -21,8 +21,9 @@ import numpy as np
 
 from .spec import TypeFlag, as_dtype
 
-__all__ = ["AsDefault", "AsText", "Converter", "Count", "Few", "Finite", "Key", "Limit", "Number", "Positive",
-           "converter", "describe", "from_text", "has_text", "is_limited", "key_to_text", "member_names", "to_text"]
+__all__ = ["Amount", "AsDefault", "AsText", "Converter", "Count", "Few", "Finite", "Fraction", "Key", "Limit", "Number",
+           "Positive", "converter", "describe", "from_text", "has_text", "is_limited", "key_to_text", "member_names",
+           "to_text"]
 
 _INT = re.compile(r"\s*[+-]?\d+\s*$")
 _NUMBER = re.compile(r"[+-]?[0-9][^,]*$")
@@ -178,6 +179,11 @@ Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
 Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
 #: A number of inputs, outputs or layers, limited since names and arrays are made for each.
 Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
+
+#: A probability, a momentum, or a part of a whole.
+Fraction = Annotated[float, Limit("from 0 to 1", lambda number: 0 <= number <= 1)]
+#: A float that measures something: a distance, a deviation.
+Amount = Annotated[float, Limit("from zero up", lambda number: number >= 0)]
 
 _EXACT = object()
 #: A float, or an int that no float equals.

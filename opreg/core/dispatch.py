@@ -7,13 +7,12 @@ the two cases are distinguished.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ArgumentError, did_you_mean
 from .slots import Slot
 
 if TYPE_CHECKING:
-    from .op import Op
     from .rules import Attrs
 
 __all__ = ["apply", "call", "leading_input", "write", "INVOKE", "REQUESTS"]
@@ -25,7 +24,13 @@ REQUESTS = ("null", "write", "inplace", "add")
 INVOKE = Slot("arrays")
 
 
-def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
+class Named(Protocol):
+    """An operator: its name stands in errors."""
+
+    name: str
+
+
+def apply(op: Named, values: Sequence[object], attrs: Attrs) -> Any:
     """Apply an operator to values.
 
     Parameters
@@ -50,7 +55,7 @@ def apply(op: Op, values: Sequence[object], attrs: Attrs) -> Any:
     return best._apply(op, values, attrs)
 
 
-def call(op: Op, args: Sequence[object], keywords: dict[str, Any]) -> Any:
+def call(op: Named, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     """Call an operator with the arguments of its function in ``nd`` or ``sym``; the types of the inputs determine
     which."""
     inside = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()

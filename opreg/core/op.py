@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ..errors import (
     ArgumentError,
@@ -36,12 +36,9 @@ from .signature import Names, Signature
 from .spec import ANY, Shape, Spec, bytes_of, is_known, show, unify
 from .traits import Traits
 
-if TYPE_CHECKING:
-    from .value import Value
-
 __all__ = ["Op", "combined_shape", "filled_shapes", "gradients_by_rule", "infer_specs", "runs_body", "shapes_from_data"]
 
-V = TypeVar("V", bound="Value")
+V = TypeVar("V")
 
 
 def combined_shape(name: str, old: Shape | None, new: Shape | None) -> Shape | None:

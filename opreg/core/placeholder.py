@@ -71,8 +71,9 @@ class Placeholder(Schema):
             return UnknownOperatorError(f"{where} operator {self.stored!r}, which is not registered. "
                                         + did_you_mean(self.stored, names()))
         users = [name[len(_USER):] for name in names(_USER)]
+        nearest = f" {did_you_mean(self.op_type, users)}" if users else ""
         return UnknownOperatorError(f"{where} custom operator {self.op_type!r}, which is not registered: import the "
-                                    f"module that registers it first. {did_you_mean(self.op_type, users)}")
+                                    f"module that registers it first.{nearest}")
 
 
 def placeholder(node: Node) -> Placeholder | None:

@@ -6,13 +6,16 @@ import inspect
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterator, Mapping
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, is_ours
+from . import conversions
 from .cache import cached
 
-__all__ = ["Checked", "check_arguments", "number", "whole_number", "kinds_of"]
+__all__ = ["PLAIN", "Checked", "check_arguments", "dimensions", "flag", "number", "real_number",
+           "whole_number", "kinds_of"]
 
 
 def whole_number(what: str, value: Any, least: float = 0) -> int:
@@ -30,7 +33,7 @@ def whole_number(what: str, value: Any, least: float = 0) -> int:
     opreg.errors.ArgumentError: fit: num_epoch='10': expected an int of at least 1
     """
     try:
-        result = operator.index(value)
+        result = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         result = None
     if result is None or result < least:
@@ -38,8 +41,9 @@ def whole_number(what: str, value: Any, least: float = 0) -> int:
     return result
 
 
-def number(what: str, value: Any, least: float = -math.inf, most: float = math.inf) -> Any:
+def number(what: str, value: Any, least: float = -math.inf, most: float = math.inf, inside: bool = False) -> Any:
     """A setting that is a number from ``least`` to ``most``; the value itself, which may be an array of one element.
+    With ``inside``, the two ends are excluded.
 
     Raises
     ------
@@ -54,21 +58,70 @@ def number(what: str, value: Any, least: float = -math.inf, most: float = math.i
     Traceback (most recent call last):
     opreg.errors.ArgumentError: SGD: learning_rate='0.1': expected a number
     """
-    if not _is_number(value) or not least <= float(value) <= most:
-        raise ArgumentError(f"{what}={value!r}: expected a number{_bounds(least, most)}")
+    if not _is_number(value) or not (least < float(value) < most if inside else least <= float(value) <= most):
+        raise ArgumentError(f"{what}={value!r}: expected a number{_bounds(least, most, inside)}")
     return value
 
 
-def _bounds(least: float, most: float) -> str:
+def real_number(what: str, value: Any, least: float = 0.0, most: float = math.inf, inside: bool = False) -> float:
+    """A setting that is a number, as a float; see ``number``.
+
+    Examples
+    --------
+    >>> real_number("SGD: momentum", 1)
+    1.0
+    """
+    return float(number(what, value, least, most, inside))
+
+
+def flag(what: str, value: Any) -> bool:
+    """A setting that is True or False.
+
+    Examples
+    --------
+    >>> flag("Dense: has_bias", "no")
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: Dense: has_bias='no': expected True or False
+    """
+    if not isinstance(value, bool):
+        raise ArgumentError(f"{what}={value!r}: expected True or False")
+    return value
+
+
+def dimensions(what: str, value: Any, least: float = 0) -> tuple[int, ...]:
+    """A shape, given as an int or as several, as a tuple. Unknown lengths are negative where ``least`` allows it.
+
+    Examples
+    --------
+    >>> dimensions("zeros: shape", 3), dimensions("zeros: shape", [2, 3])
+    ((3,), (2, 3))
+    >>> dimensions("zeros: shape", (2, "3"))
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: zeros: shape=(2, '3'): expected an int or a tuple of ints
+    """
+    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes)) and getattr(value, "ndim", 1) != 0
+    try:
+        result = tuple([operator.index(dim) for dim in (value if several else (value,))])
+    except TypeError:
+        raise ArgumentError(f"{what}={value!r}: expected an int or a tuple of ints") from None
+    if any(dim < least for dim in result):
+        raise ArgumentError(f"{what}={value!r}: expected lengths{_bounds(least, math.inf)}")
+    return result
+
+
+def _bounds(least: float, most: float, inside: bool = False) -> str:
     """The range of a number in words."""
-    if most < math.inf:
-        return f" from {least:g} to {most:g}"
-    return "" if least == -math.inf else f" of at least {least:g}"
+    if inside:
+        ends = [f"above {least:g}"] * (least > -math.inf) + [f"below {most:g}"] * (most < math.inf)
+        return f" {' and '.join(ends)}" if ends else ""
+    if least == -math.inf:
+        return "" if most == math.inf else f" of at most {most:g}"
+    return f" of at least {least:g}" if most == math.inf else f" from {least:g} to {most:g}"
 
 
 def _is_number(value: object) -> bool:
     """Whether a value is a number: Python's, NumPy's, or an array of one element."""
-    if not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
+    if isinstance(value, bool) or not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
         return False
     return bool(getattr(value, "size", 1) == 1)
 
@@ -87,6 +140,21 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "bool": (lambda value: not isinstance(value, (str, bytes)), "True or False"),
     "None": (lambda value: value is None, "None"),
 }
+
+
+def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
+    """The check of a type with limits, as attributes of operators have it."""
+    plain, *limits = typing.get_args(kind)
+    allows, words = _CHECKS[plain.__name__]
+    return (lambda value: allows(value) and all(limit.holds(value) for limit in limits),
+            " ".join([words, *[limit.words for limit in limits]]))
+
+
+_LIMITED = {"Amount": conversions.Amount, "Count": conversions.Count, "Fraction": conversions.Fraction,
+            "Positive": conversions.Positive}
+_CHECKS.update({name: _limited(kind) for name, kind in _LIMITED.items()})
+#: The names of types without the limits of those that have some.
+PLAIN = {name: typing.get_args(kind)[0].__name__ for name, kind in _LIMITED.items()}
 
 
 def kinds_of(annotation: object) -> list[str]:
@@ -156,7 +224,8 @@ class Checked:
     constructor, before it runs.
 
     An argument annotated ``float`` must be a number, ``int`` a whole number, ``bool`` no text, and ``float | None`` may
-    also be None. Other annotations, parameters without one, and constructors of users' subclasses are not checked. A
+    also be None. ``Amount``, ``Fraction``, ``Count`` and ``Positive`` of ``core.attrs`` are limited as in attributes of
+    operators. Other annotations, parameters without one, and constructors of users' subclasses are not checked. A
     keyword that a constructor passes on is checked by the constructor that names it.
 
     Raises
@@ -172,6 +241,10 @@ class Checked:
     >>> LRScheduler("0.1")
     Traceback (most recent call last):
     opreg.errors.ArgumentError: LRScheduler: base_lr='0.1': expected a number
+    >>> from opreg.gluon.nn import Dropout
+    >>> Dropout(1.5)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: Dropout: rate=1.5: expected a number from 0 to 1
     """
 
     if not TYPE_CHECKING:  # type checkers read __init__

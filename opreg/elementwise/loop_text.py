@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import math
 import string
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.addresses import address_of
+from ..core.array_module import einsum_of
 from ..core.cache import cached
 from ..core.host_memory import LARGE, empty
 from ..core.spec import Shape, is_numpy_float
@@ -257,7 +259,7 @@ class _Writer:
             second = self._operand(reads[1])
             return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.new_axes}"
         if kind == "row_sum" and is_full and self.layout.turned:
-            return f"matmul(ones, {value})[None]"
+            return f"ones.dot({value})[None]"  # in half the time of the ufunc matmul
         if kind == "row_sum" and is_full and not self.layout.long:
             return f"einsum('{letters}->{output_letters}', {value}){self.new_axes}"
         if source >= self.arity or source in self.memory or not self.layout.converted[source]:
@@ -423,14 +425,16 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
     size = loop.size
     space: dict[str, Any] = {
         "__builtins__": builtins, "dtype": dtype, "divide": xp.divide,
-        "empty": empty if xp is np else xp.empty, "array": xp.array, "einsum": xp.einsum, "matmul": xp.matmul,
+        "empty": empty if xp is np else xp.empty, "array": xp.array, "einsum": einsum_of(xp),
         "power": xp.power, "shape": loop.view, "size": np.asarray(size, dtype) if xp is np else float(size)}
     for prim, _ in loop.rows.expression.code:
         if prim.name in REDUCTIONS:
             space[prim.name] = _reduction(xp, prim.name)
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
-            space["places"] = functools.partial(_places, xp, size, dtype, place)
+            make = functools.partial(_places, xp, size, dtype, place)
+            # One array serves all runs on the host: to make it takes as long as comparing 300 elements with it.
+            space["places"] = itertools.repeat(make()).__next__ if xp is np and size <= LONG else make
         elif prim.name not in ("row_size", "column_sum"):
             space[prim.name] = prim.resolve(xp)
             # Values that are the same for all sets are computed on the host.

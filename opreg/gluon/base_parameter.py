@@ -15,7 +15,7 @@ from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.invalidation import renew_memory
 from ..core.mode import MODE
-from ..core.settings import Checked
+from ..core.settings import Checked, dimensions, number
 from ..errors import did_you_mean, warn
 from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
@@ -62,6 +62,19 @@ def _open(dim: int) -> bool:
     return dim == -1 or (dim == 0 and not MODE.np_shape)
 
 
+class _Factor:
+    """A factor of a parameter's learning rate or weight decay, which must be a number."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, parameter: Any, owner: type) -> Any:
+        return self if parameter is None else vars(parameter)[self._name]
+
+    def __set__(self, parameter: Any, value: float) -> None:
+        vars(parameter)[self._name] = number(f"Parameter {parameter.name!r}: {self._name}", value)
+
+
 class Parameter(Checked):
     """A weight of a block: its name, shape and dtype, and after initialization an array for each context.
 
@@ -97,6 +110,8 @@ class Parameter(Checked):
     Parameter weight (shape=(2, 2), dtype=<class 'numpy.float32'>)
     """
 
+    lr_mult, wd_mult = _Factor(), _Factor()
+
     def __init__(self, name: str, grad_req: str = "write", shape: int | Dims | None = None,
                  dtype: DTypeLike = np.float32, lr_mult: float = 1.0, wd_mult: float = 1.0,
                  init: InitializerLike = None, allow_deferred_init: bool = False, differentiable: bool = True,
@@ -106,7 +121,7 @@ class Parameter(Checked):
                 raise BlockError(f"Parameter {name!r}: {what} {value!r}. {did_you_mean(str(value), STORAGE_TYPES)}")
         self.name, self.init, self.lr_mult, self.wd_mult = name, init, lr_mult, wd_mult
         self._dtype, self._stype, self._grad_stype = dtype, stype, grad_stype
-        self._shape: Any = (shape,) if isinstance(shape, int) else shape
+        self._shape = None if shape is None else dimensions(f"Parameter {name!r}: shape", shape, -1)
         self._allow_deferred_init, self._differentiable = allow_deferred_init, differentiable
         self._var: Symbol | None = None
         self._data: list[NDArray] | None = None
@@ -169,7 +184,7 @@ class Parameter(Checked):
 
     @shape.setter
     def shape(self, new_shape: Dims) -> None:
-        old = self._shape
+        old, new_shape = self._shape, dimensions(f"Parameter {self.name!r}: shape", new_shape, -1)
         if old is not None and (len(old) != len(new_shape) or not all(
                 before in (-1, 0, dim) for before, dim in zip(old, new_shape))):
             raise BlockError(f"Parameter {self.name!r}: expected shape {old}, which is incompatible with given shape "

@@ -8,6 +8,7 @@ from typing import Any
 from opreg import ndarray
 
 from ..base import numeric_types
+from ..core.attrs import Amount
 from ..errors import did_you_mean
 from .errors import BlockError
 from .hybrid_block import HybridBlock
@@ -258,7 +259,7 @@ class HuberLoss(Loss):
     array([0.125, 2.5  ], dtype=float32)
     """
 
-    def __init__(self, rho: float = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
+    def __init__(self, rho: Amount = 1, weight: float | None = None, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
         self._rho = rho
 
@@ -438,7 +439,7 @@ class SDMLLoss(Loss):
     array([0.607, 0.607], dtype=float32)
     """
 
-    def __init__(self, smoothing_parameter: float = 0.3, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any):
+    def __init__(self, smoothing_parameter: Amount = 0.3, weight: float = 1.0, batch_axis: int = 0, **kwargs: Any):
         super().__init__(weight, batch_axis, **kwargs)
         self.kl_loss = KLDivLoss(from_logits=True)
         self.smoothing_parameter = smoothing_parameter

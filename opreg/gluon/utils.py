@@ -22,7 +22,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
 from ..core.files import atomic_write, reading
-from ..core.settings import whole_number
+from ..core.settings import number, whole_number
 from ..train.test_data import nearby
 from .structure import faced
 
@@ -115,6 +115,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     """
     if not arrays:
         raise ArgumentError("clip_global_norm: expected one array or more")
+    number("clip_global_norm: max_norm", max_norm, 0)
     ctx = arrays[0].context
     flat = [(each.data if isinstance(each, BaseSparseNDArray) else each).reshape((-1,)) for each in arrays]
     norm = nd.sqrt(nd.add_n(*[nd.dot(each, each).as_in_context(ctx) for each in flat]))

@@ -12,6 +12,7 @@ from ..cells.cell import Cell, converted
 from ..cells.parameter import Parameter, assign
 from ..cells.tensor import Tensor, tensor
 from ..cells.tree import mapped
+from ..core.settings import flag, real_number, whole_number
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, refuse_keywords
 from . import ops
@@ -24,7 +25,6 @@ from .loss_scale import (
     finite,
 )
 from .optim.optimizer import Optimizer
-from .optim.settings import check_int, flag, number
 from .precision import (
     LEVELS,
     auto_mixed_precision,
@@ -128,8 +128,8 @@ class DynamicLossScaler(StaticLossScaler):
 
     def __init__(self, scale_value: float, scale_factor: int, scale_window: int):
         super().__init__(scale_value)
-        self.scale_window = check_int("DynamicLossScaler", "scale_window", scale_window, 1)
-        self.scale_factor = check_int("DynamicLossScaler", "scale_factor", scale_factor, 1)
+        self.scale_window = whole_number("DynamicLossScaler: scale_window", scale_window, 1)
+        self.scale_factor = whole_number("DynamicLossScaler: scale_factor", scale_factor, 1)
         self.counter = Parameter(tensor(np.int32(0)), name="counter")
 
     def adjust(self, grads_finite: Tensor) -> bool:
@@ -216,9 +216,9 @@ class DynamicLossScaleManager(LossScaleManager):
 
     def __init__(self, init_loss_scale: float = 2 ** 24, scale_factor: float = 2, scale_window: int = 2000):
         at_least_one("DynamicLossScaleManager", "init_loss_scale", init_loss_scale)
-        number("DynamicLossScaleManager", "scale_factor", scale_factor, inside=True)
+        real_number("DynamicLossScaleManager: scale_factor", scale_factor, inside=True)
         self.loss_scale, self.scale_factor = init_loss_scale, scale_factor
-        self.scale_window = check_int("DynamicLossScaleManager", "scale_window", scale_window, 1)
+        self.scale_window = whole_number("DynamicLossScaleManager: scale_window", scale_window, 1)
         self.increase_ratio, self.decrease_ratio = scale_factor, 1 / scale_factor
         self.cur_iter, self.last_overflow_iter = 1, 0
         self.bad_step, self.bad_step_max = 0, 1000
@@ -341,7 +341,7 @@ def _lower(network: Cell, level: str, settings: dict[str, Any]) -> bool:
     dtype = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
     if dtype not in (half, np.float32):
         raise TypeError(f"build_train_network: cast_model_type must be float16 or float32, got {dtype}")
-    keep = flag("build_train_network", "keep_batchnorm_fp32", settings.get("keep_batchnorm_fp32", level == "O2"))
+    keep = flag("build_train_network: keep_batchnorm_fp32", settings.get("keep_batchnorm_fp32", level == "O2"))
     if dtype == half:
         lower_most(network, get_black_list() if keep else (), half)
     elif level == "O1":

@@ -14,11 +14,11 @@ from ..cells.pullback import differentiate
 from ..cells.tensor import Tensor, tensor
 from ..cells.tree import tensors
 from ..core.registry import ops as operators
+from ..core.settings import real_number
 from ..core.spec import is_floating, show
 from . import ops
 from .ops.collectives import AllReduce
 from .ops.multitype import HyperMap
-from .optim.settings import number
 from .train import TrainOneStepCell
 
 if TYPE_CHECKING:
@@ -204,4 +204,4 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
 def at_least_one(owner: str, name: str, value: object) -> float:
     """Check a scale: a number from one up."""
-    return number(owner, name, value, 1.0)
+    return real_number(f"{owner}: {name}", value, 1.0)

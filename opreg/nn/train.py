@@ -12,9 +12,9 @@ from ..cells.parameter import Parameter, ParameterTuple, assign, parameters
 from ..cells.pullback import differentiate
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import is_number
+from ..core.settings import flag
 from ..core.spec import is_floating
 from ..errors import ArgumentError
-from .optim.settings import flag
 from .parallel import get_auto_parallel_context, reducer_for
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class WithEvalCell(Cell):
     def __init__(self, network: Cell, loss_fn: Callable[..., Tensor], add_cast_fp32: bool = False):
         super().__init__(auto_prefix=False)
         self._network, self._loss_fn = _cell("WithEvalCell", "network", network), loss_fn
-        self.add_cast_fp32 = flag("WithEvalCell", "add_cast_fp32", add_cast_fp32)
+        self.add_cast_fp32 = flag("WithEvalCell: add_cast_fp32", add_cast_fp32)
 
     def construct(self, data: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         out = self._network(data)
@@ -135,9 +135,9 @@ class ForwardValueAndGrad(Cell):
         super().__init__(auto_prefix=False)
         if not callable(network):
             raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, got {type(network).__name__}")
-        self.get_all = flag("ForwardValueAndGrad", "get_all", get_all)
-        self.get_by_list = flag("ForwardValueAndGrad", "get_by_list", get_by_list)
-        self.sens_param = flag("ForwardValueAndGrad", "sens_param", sens_param)
+        self.get_all = flag("ForwardValueAndGrad: get_all", get_all)
+        self.get_by_list = flag("ForwardValueAndGrad: get_by_list", get_by_list)
+        self.sens_param = flag("ForwardValueAndGrad: sens_param", sens_param)
         if get_by_list and not isinstance(weights, (tuple, list)):
             raise TypeError("ForwardValueAndGrad: with get_by_list weights must be a list of Parameters, got "
                             f"{type(weights).__name__}")
@@ -218,7 +218,7 @@ class TrainOneStepCell(Cell):
         self.network.set_grad()
         self.weights = optimizer.parameters
         self.sens = 1.0 if sens is None else sens
-        self.return_grad = flag("TrainOneStepCell", "return_grad", return_grad)
+        self.return_grad = flag("TrainOneStepCell: return_grad", return_grad)
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
         self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged

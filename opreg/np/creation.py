@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
-from opreg.errors import ArgumentError
+from opreg.core.settings import dimensions
+from opreg.errors import ArgumentError, as_op_error
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import DTypeLike
@@ -40,6 +40,15 @@ def array(object: Any, dtype: DTypeLike = None, ctx: Context | None = None) -> n
     return new_array(object, ctx, dtype)
 
 
+def _computed(name: str, *args: Any, **keywords: Any) -> np.ndarray:
+    """The array of a function of NumPy, whose errors are also of opreg."""
+    try:
+        result: np.ndarray = getattr(np, name)(*args, **keywords)
+    except (TypeError, ValueError) as error:
+        raise as_op_error(error, f"np.{name}") from None
+    return result
+
+
 def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
          out: Any = None) -> Any:
     """An array filled with one value; only the order C is supported.
@@ -53,8 +62,8 @@ def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = No
         raise NotImplementedError(f"full: expected order 'C', got {order!r}")
     if isinstance(fill_value, NDArray):
         dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
-    shape = shape if isinstance(shape, numbers.Integral) else tuple(int(dim) for dim in shape)
-    result = new_array(np.full(shape, fill_value, np.float32 if dtype is None else dtype), ctx)
+    host = _computed("full", dimensions("full: shape", shape), fill_value, np.float32 if dtype is None else dtype)
+    result = new_array(host, ctx)
     if out is not None:
         out[...] = result
     return result if out is None else out
@@ -82,7 +91,7 @@ def empty(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | 
 
 
 def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:
-    host = getattr(np, name)(*args, **keywords)
+    host = _computed(name, *args, **keywords)
     return new_array(host, ctx, np.float32 if dtype is None else dtype)
 
 

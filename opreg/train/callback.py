@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..aliases import inner
+from ..core.attrs import Positive
 from ..core.progress import Line, is_enabled
 from ..core.settings import Checked, whole_number
 from .checkpoint import BatchEndParam, save_checkpoint
@@ -24,16 +26,23 @@ if not TYPE_CHECKING:  # MindSpore has its callbacks in a module of this name, t
     __getattr__ = inner(__name__)
 
 
+def at_epochs(what: str, period: int, save: Callable[[int, Any, Any, Any], object]) -> Callable[..., None]:
+    """A callback for the end of an epoch: calls ``save`` every ``period`` epochs, with the number of finished epochs,
+    the symbol, and the arrays of arguments and auxiliary states."""
+    period = max(1, whole_number(f"{what}: period", period))
+
+    def callback(iter_no: int, sym: Symbol | None = None, arg: Mapping[str, NDArray] | None = None,
+                 aux: Mapping[str, NDArray] | None = None) -> None:
+        if (iter_no + 1) % period == 0:
+            save(iter_no + 1, sym, arg, aux)
+
+    return callback
+
+
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint every ``period`` epochs, named by the number of finished
     epochs."""
-    period = max(1, whole_number("do_checkpoint: period", period))
-
-    def callback(iter_no: int, sym: Symbol | None, arg: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
-        if (iter_no + 1) % period == 0:
-            save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
-
-    return callback
+    return at_epochs("do_checkpoint", period, functools.partial(save_checkpoint, prefix))
 
 
 class _Saving(Protocol):
@@ -46,13 +55,8 @@ class _Saving(Protocol):
 def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint of a module, and on request its optimizer's states."""
-    period = max(1, whole_number("module_checkpoint: period", period))
-
-    def callback(iter_no: int, sym: object = None, arg: object = None, aux: object = None) -> None:
-        if (iter_no + 1) % period == 0:
-            mod.save_checkpoint(prefix, iter_no + 1, save_optimizer_states)
-
-    return callback
+    return at_epochs("module_checkpoint", period,
+                     lambda epoch, *_: mod.save_checkpoint(prefix, epoch, save_optimizer_states))
 
 
 def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[BatchEndParam], None]:
@@ -82,7 +86,7 @@ class Speedometer(Checked):
         Whether the metric is reset after each line.
     """
 
-    def __init__(self, batch_size: int, frequent: int = 50, auto_reset: bool = True):
+    def __init__(self, batch_size: int, frequent: Positive = 50, auto_reset: bool = True):
         self.batch_size, self.frequent, self.auto_reset = batch_size, frequent, auto_reset
         self.init, self.tic, self.last_count = False, 0.0, 0
 
@@ -124,7 +128,7 @@ class ProgressBar(Checked):
 
     shows_progress = True  # so ``fit`` shows no line of its own
 
-    def __init__(self, total: int, length: int = 80):
+    def __init__(self, total: Positive, length: int = 80):
         self.total, self.bar_len = total, length
         self._line: Line | None = None
         self._epoch, self._first = -1, 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..core.json_text import json_of
+from ..core.settings import PLAIN, kinds_of
 from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean, note
 
 __all__ = ["BASES", "Named", "NotRegistered", "get_registry", "get_register_func", "get_alias_func", "get_create_func"]
@@ -239,7 +240,6 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 def _check_type(label: str, cls: type, key: str, value: object) -> None:
     """Refuse a value whose type differs from the annotation of the class."""
     parameter = inspect.signature(cls).parameters.get(key)
-    annotation = str(parameter.annotation) if parameter is not None else ""
-    type_names = annotation.split(" | ")
+    type_names = [PLAIN.get(kind, kind) for kind in kinds_of("" if parameter is None else parameter.annotation)]
     if all(kind in _TYPES for kind in type_names) and not any(_TYPES[kind](value) for kind in type_names):
-        raise AttrError(f"{label}: {key} must be {annotation}, got {_short(repr(value))}")
+        raise AttrError(f"{label}: {key} must be {' | '.join(type_names)}, got {_short(repr(value))}")

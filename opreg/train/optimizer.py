@@ -18,6 +18,7 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from ..aliases import inner
 from ..builtin.optimizers.update_formulas import adadelta_step, adam_step, average, correction, largest
+from ..core.attrs import Amount, Fraction
 from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, did_you_mean
 from .base_optimizer import FLOAT16, FLOAT32, Index, Optimizer, State, apply, zeros_of
@@ -46,11 +47,20 @@ class SGD(Optimizer):
         Factor of the previous step in the next one.
     lazy_update : bool
         Whether a sparse gradient updates only its rows, and their momentum.
+
+    Examples
+    --------
+    >>> weight = array([1.0, 2.0])
+    >>> sgd = SGD(learning_rate=0.5, momentum=0.9)
+    >>> state = sgd.create_state(0, weight)
+    >>> sgd.update(0, weight, array([1.0, 1.0]), state)
+    >>> weight.asnumpy(), state.asnumpy()
+    (array([0.5, 1.5], dtype=float32), array([-0.5, -0.5], dtype=float32))
     """
 
     _plain, _with_momentum = "sgd_update", "sgd_mom_update"
 
-    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, lazy_update: bool = True, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum, self.lazy_update = momentum, lazy_update
 
@@ -86,11 +96,19 @@ class SGD(Optimizer):
 
 @register
 class NAG(SGD):
-    """Nesterov's accelerated gradient; plain gradient descent if ``momentum`` is zero."""
+    """Nesterov's accelerated gradient; plain gradient descent if ``momentum`` is zero.
+
+    Examples
+    --------
+    >>> weight, nag = array([1.0]), NAG(learning_rate=0.5, momentum=0.9)
+    >>> nag.update(0, weight, array([1.0]), nag.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.05], dtype=float32)
+    """
 
     _with_momentum = "nag_mom_update"
 
-    def __init__(self, momentum: float = 0.0, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, **kwargs: Any):
         super().__init__(momentum=momentum, **kwargs)
 
 
@@ -111,9 +129,16 @@ class Signum(Optimizer):
         Zero for the sign of the gradient itself.
     wd_lh : float
         Weight decay that is not part of the gradient.
+
+    Examples
+    --------
+    >>> weight, signum = array([1.0, 1.0]), Signum(learning_rate=0.5)
+    >>> signum.update(0, weight, array([0.001, -100.0]), signum.create_state(0, weight))
+    >>> weight.asnumpy()
+    array([0.5, 1.5], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.01, momentum: float = 0.9, wd_lh: float = 0.0, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: float = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
@@ -143,7 +168,7 @@ class DCASGD(Optimizer):
 
     elementwise = True
 
-    def __init__(self, momentum: float = 0.0, lamda: float = 0.04, **kwargs: Any):
+    def __init__(self, momentum: Fraction = 0.0, lamda: float = 0.04, **kwargs: Any):
         super().__init__(**kwargs)
         self.momentum, self.lamda = momentum, lamda
 
@@ -190,7 +215,7 @@ class _OfTwoStates(Optimizer):
 class _Moments(_OfTwoStates):
     """Base of optimizers with moving averages of the gradient and its square."""
 
-    def __init__(self, learning_rate: float, beta1: float, beta2: float, epsilon: float, **kwargs: Any):
+    def __init__(self, learning_rate: float, beta1: Fraction, beta2: Fraction, epsilon: Amount, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
@@ -208,10 +233,17 @@ class Adam(_Moments):
     """Adam: steps by the moving average of the gradient, divided by the root of that of its square.
 
     D. Kingma, J. Ba, Adam: a method for stochastic optimization, 2014.
+
+    Examples
+    --------
+    >>> weight, adam = array([1.0, 1.0]), Adam(learning_rate=0.1)
+    >>> adam.update(0, weight, array([0.5, -3.0]), adam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                 lazy_update: bool = True, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-8, lazy_update: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lazy_update = lazy_update
 
@@ -233,12 +265,19 @@ class AdamW(_Moments):
     ----------
     correct_bias : bool
         Whether the averages are corrected for their initial zeros.
+
+    Examples
+    --------
+    >>> weight, adam = array([1.0, 1.0]), AdamW(learning_rate=0.1, wd=0.5)
+    >>> adam.update(0, weight, array([0.5, -3.0]), adam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.85, 1.05], dtype=float32)
     """
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
-                 correct_bias: bool = True, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-6, correct_bias: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
@@ -262,13 +301,20 @@ class LAMB(_Moments):
         Bounds of the weight's norm.
     bias_correction : bool
         Whether the averages are corrected for their initial zeros.
+
+    Examples
+    --------
+    >>> weight, lamb = array([3.0, 4.0]), LAMB(learning_rate=0.1)
+    >>> lamb.update(0, weight, array([1.0, 1.0]), lamb.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([2.646, 3.646], dtype=float32)
     """
 
     _may_be_none = Optimizer._may_be_none | {"lower_bound", "upper_bound"}
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-6,
-                 lower_bound: float | None = None, upper_bound: float | None = None, bias_correction: bool = True,
-                 **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-6, lower_bound: float | None = None, upper_bound: float | None = None,
+                 bias_correction: bool = True, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lower_bound, self.upper_bound, self.bias_correction = lower_bound, upper_bound, bias_correction
 
@@ -282,11 +328,19 @@ class LAMB(_Moments):
 
 @register
 class Adamax(_OfTwoStates):
-    """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper."""
+    """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper.
+
+    Examples
+    --------
+    >>> weight, adamax = array([1.0, 1.0]), Adamax(learning_rate=0.1)
+    >>> adamax.update(0, weight, array([0.5, -3.0]), adamax.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
+    """
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.002, beta1: float = 0.9, beta2: float = 0.999, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.002, beta1: Fraction = 0.9, beta2: Fraction = 0.999, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
 
@@ -310,12 +364,19 @@ class Nadam(_Moments):
     ----------
     schedule_decay : float
         Decay of the difference between the momentum and ``beta1``.
+
+    Examples
+    --------
+    >>> weight, nadam = array([1.0]), Nadam(learning_rate=0.1)
+    >>> nadam.update(0, weight, array([1.0]), nadam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.894], dtype=float32)
     """
 
     elementwise = True
 
-    def __init__(self, learning_rate: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8,
-                 schedule_decay: float = 0.004, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
+                 epsilon: Amount = 1e-8, schedule_decay: float = 0.004, **kwargs: Any):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.schedule_decay, self.m_schedule = schedule_decay, 1.0
 
@@ -342,7 +403,7 @@ class FTML(Optimizer):
     S. Zheng, J. Kwok, Follow the moving leader in deep learning, 2017.
     """
 
-    def __init__(self, beta1: float = 0.6, beta2: float = 0.999, epsilon: float = 1e-8, **kwargs: Any):
+    def __init__(self, beta1: Fraction = 0.6, beta2: Fraction = 0.999, epsilon: Amount = 1e-8, **kwargs: Any):
         super().__init__(**kwargs)
         self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
 
@@ -366,9 +427,16 @@ class AdaGrad(Optimizer):
 
     J. Duchi, E. Hazan, Y. Singer, Adaptive subgradient methods for online learning and stochastic
     optimization, 2011.
+
+    Examples
+    --------
+    >>> weight, adagrad = array([1.0, 1.0]), AdaGrad(learning_rate=0.1)
+    >>> adagrad.update(0, weight, array([0.5, -3.0]), adagrad.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
     """
 
-    def __init__(self, eps: float = 1e-7, **kwargs: Any):
+    def __init__(self, eps: Amount = 1e-7, **kwargs: Any):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
@@ -386,7 +454,7 @@ class AdaGrad(Optimizer):
 class GroupAdaGrad(Optimizer):
     """AdaGrad with one step size for each row of a weight, without weight decay."""
 
-    def __init__(self, eps: float = 1e-5, **kwargs: Any):
+    def __init__(self, eps: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
         self.float_stable_eps = eps
 
@@ -419,12 +487,19 @@ class RMSProp(Optimizer):
         recurrent neural networks, 2013.
     clip_weights : float or None
         Bound to which weights are clipped.
+
+    Examples
+    --------
+    >>> weight, rmsprop = array([1.0]), RMSProp(learning_rate=0.1, gamma1=0.9)
+    >>> rmsprop.update(0, weight, array([2.0]), rmsprop.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.684], dtype=float32)
     """
 
     _may_be_none = Optimizer._may_be_none | {"clip_weights"}
 
-    def __init__(self, learning_rate: float = 0.001, gamma1: float = 0.9, gamma2: float = 0.9, epsilon: float = 1e-8,
-                 centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.001, gamma1: Fraction = 0.9, gamma2: Fraction = 0.9,
+                 epsilon: Amount = 1e-8, centered: bool = False, clip_weights: float | None = None, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.gamma1, self.gamma2, self.epsilon = gamma1, gamma2, epsilon
         self.centered, self.clip_weights = centered, clip_weights
@@ -452,11 +527,18 @@ class AdaDelta(_OfTwoStates):
         Decay factor of the averages.
     epsilon : float
         Term that keeps the first steps from being zero.
+
+    Examples
+    --------
+    >>> weight, adadelta = array([1.0]), AdaDelta(rho=0.9, epsilon=1e-2)
+    >>> adadelta.update(0, weight, array([1.0]), adadelta.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.698], dtype=float32)
     """
 
     elementwise = True
 
-    def __init__(self, rho: float = 0.90, epsilon: float = 1e-5, **kwargs: Any):
+    def __init__(self, rho: Fraction = 0.90, epsilon: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
 
@@ -484,6 +566,13 @@ class Ftrl(_OfTwoStates):
         Smooths the step sizes.
     learning_rate : float
         The rate without a schedule; a schedule uses its own ``base_lr``, as in MXNet.
+
+    Examples
+    --------
+    >>> weight, ftrl = array([1.0, 1.0]), Ftrl(lamda1=1.0, learning_rate=0.1)
+    >>> ftrl.update(0, weight, array([5.0, 0.1]), ftrl.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.733, 0.   ], dtype=float32)
     """
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
@@ -515,12 +604,19 @@ class LARS(SGD):
         Term that keeps the rate finite.
     momentum_correction : bool
         Whether momentum is scaled when the rate changes.
+
+    Examples
+    --------
+    >>> weight, lars = array([3.0, 4.0]), LARS(learning_rate=1.0, eta=0.1)
+    >>> lars.update(0, weight, array([1.0, 0.0]), lars.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([2.5, 4. ], dtype=float32)
     """
 
     _decayed = ("_weight",)
     _may_be_none = Optimizer._may_be_none | {"last_lr", "cur_lr"}
 
-    def __init__(self, momentum: float = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: float = 0,
+    def __init__(self, momentum: Fraction = 0.0, lazy_update: bool = True, eta: float = 0.001, eps: Amount = 0,
                  momentum_correction: bool = True, **kwargs: Any):
         super().__init__(momentum=momentum, lazy_update=lazy_update, **kwargs)
         self.eta, self.eps, self.momentum_correction = eta, eps, momentum_correction
@@ -577,7 +673,7 @@ class LBSGD(SGD):
         Has no effect.
     """
 
-    def __init__(self, momentum: float = 0.0, multi_precision: bool = False, warmup_strategy: str = "linear",
+    def __init__(self, momentum: Fraction = 0.0, multi_precision: bool = False, warmup_strategy: str = "linear",
                  warmup_epochs: int = 5, batch_scale: int = 1, updates_per_epoch: int = 32, begin_epoch: int = 0,
                  num_epochs: int = 60, **kwargs: Any):
         super().__init__(momentum=momentum, multi_precision=multi_precision, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -12,6 +13,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..aliases import inner
 from . import checkpoint
+from .callback import at_epochs
 from .conv_rnn_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
 from .rnn_cell import (
     BaseRNNCell,
@@ -73,10 +75,4 @@ def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, 
 
 def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch that calls ``save_rnn_checkpoint`` every ``period`` epochs."""
-    period = max(1, int(period))
-
-    def callback(iter_no: int, sym: Any = None, arg: Any = None, aux: Any = None) -> None:
-        if (iter_no + 1) % period == 0:
-            save_rnn_checkpoint(cells, prefix, iter_no + 1, sym, arg, aux)
-
-    return callback
+    return at_epochs("do_rnn_checkpoint", period, functools.partial(save_rnn_checkpoint, cells, prefix))

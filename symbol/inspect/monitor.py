@@ -10,8 +10,8 @@ from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
 from opreg.ndarray.ndarray import NDArray
 
+from ..naming import output_name
 from ..plan import Function, Plan, Step, Watch
-from ..symbol import output_name
 
 __all__ = ["Monitor", "MonitorCallback"]
 

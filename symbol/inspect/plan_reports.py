@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from opreg.core.reports import Explanation, NotebookTable, report
 from opreg.errors import ArgumentError
@@ -15,7 +15,6 @@ from opreg.ndarray.context import Context
 
 from ..plan import Plan, Segment
 from ..program import Bound
-from ..symbol import Symbol
 from .checking import KernelReport
 from .estimate import Estimate, Machine, estimate, machine_of
 from .explain import explanation_lines
@@ -57,10 +56,17 @@ class ReportedPlan(NamedTuple):
         return [*explanation_lines(self.plan, self.segments), *self.more]
 
 
+class Described(Protocol):
+    """A graph that lists its nodes."""
+
+    def debug_str(self) -> str:
+        """The list as text."""
+
+
 class PlanReports(NotebookTable):
     """An object that reports on its plans."""
 
-    _symbol: Symbol
+    _symbol: Described
     _ctx: Context
     _exclusive: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind

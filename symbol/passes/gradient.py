@@ -1,4 +1,4 @@
-"""gradient: add the nodes that compute the requested gradients, behind those of forward."""
+"""gradient: add the nodes that compute the requested gradients, after those of forward."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from opreg.core.tracing import RuleTracer, TracedValue
 from opreg.typing import Array
 
 from .. import infer as inference
+from ..naming import output_name
 from ..program import Program
-from ..symbol import output_name
 
 __all__ = ["gradient"]
 

@@ -117,7 +117,7 @@ def test_symbols_say_shapes_that_are_known_in_part():
     ([(2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 6, 8)], {}, ShapeError, "value: expected shape"),
     ([(2, 5, 8), (2, 5, 8), (2, 5, 8)], {}, ShapeError, "query: expected shape"),
     ([(2, 4, 5, 8)] * 3 + [(3, 5)], {"use_mask": True}, ShapeError, "mask: expected a shape that broadcasts"),
-    ([(2, 4, 5, 8)] * 3, {"p": 1.5}, AttrError, "a probability"),
+    ([(2, 4, 5, 8)] * 3, {"p": 1.5}, AttrError, "attribute p: expected float from 0 to 1"),
 ])
 def test_mistakes_are_refused(shapes, attrs, error, said):
     with pytest.raises(error, match=said):

@@ -138,3 +138,23 @@ def test_a_hook_that_reads_a_recorded_array_unknown_to_the_function_runs_as_pyth
         loss = step(Tensor([[1.0, 1.0]]))
     loss.backward()
     assert scale.grad.asnumpy().tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("hook", [
+    lambda cell, w: cell.register_backward_hook(lambda of, entering, leaving: (leaving[0] * w, leaving[1])),
+    lambda cell, w: cell.register_backward_pre_hook(lambda of, entering: (entering[0] * w * w, entering[1])),
+    lambda cell, w: cell.register_forward_pre_hook(lambda of, inputs: (opreg.ops.InsertGradientOf(lambda g: g * w)(
+        inputs[0]), inputs[1]))])
+@pytest.mark.filterwarnings("ignore:.*runs as Python.*differentiated again")
+def test_second_derivatives_go_through_parameters_that_gradient_hooks_read(hook):
+    model = Model()
+    hook(model.cell, model.scale)
+
+    def slope(x: Any) -> Any:
+        return opreg.grad(lambda z: (model.cell(z, z)[0] ** 2).sum())(x).sum()
+
+    step, x = value_and_grad(slope, 0, model.weights()), Tensor([[0.5, -1.0]])
+    expected = values(step(x))
+    assert expected[1][1][1] != [0.0, 0.0]
+    for _ in range(2):
+        assert values(jit(step)(x)) == expected

@@ -539,3 +539,19 @@ def test_each_input_of_a_cell_with_hooks_has_its_own_gradient() -> None:
         out = cell(x, y)
     out.backward()
     assert [each.grad.asnumpy().tolist() for each in cell.held] == [[2.0], [3.0]]
+
+
+@of_each([
+    ("register_forward_pre_hook", {}, "a forward pre-hook takes 2 arguments: cell, inputs"),
+    ("register_forward_pre_hook", {"with_kwargs": True}, "takes 3 arguments: cell, inputs, keywords"),
+    ("register_forward_hook", {}, "a forward hook takes 3 arguments: cell, inputs, output"),
+    ("register_backward_pre_hook", {}, "a backward pre-hook takes 2 arguments: cell, output_gradients"),
+    ("register_backward_hook", {}, "a backward hook takes 3 arguments: cell_id, output_gradients, input_gradients"),
+])
+def test_the_error_of_a_hook_that_does_not_take_its_arguments_lists_them(method: str, options: dict[str, bool],
+                                                                         words: str) -> None:
+    cell = Triple()
+    getattr(cell, method)(lambda: None, **options)
+    with pytest.raises(TypeError) as caught:
+        grad(lambda a: cell(a))(x())
+    assert any(words in note for note in caught.value.__notes__)

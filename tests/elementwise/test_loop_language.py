@@ -251,7 +251,7 @@ def tile(x0, y0):
     r0 = row_max(x0, 0, None, None, True)
     subtract(x0, r0, x0)
     exp(x0, x0)
-    r3 = matmul(ones, x0)[None]
+    r3 = ones.dot(x0)[None]
     r4 = divide(c0, r3)
     multiply(x0, r4, x0)
     y0[...] = x0.T

@@ -194,16 +194,16 @@ def test_all_finite_finds_nan_and_infinities(mode: int, values: Any, expected: b
 
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
-    "scale": (ValueError, "StaticLossScaler: scale_value must be at least 1", lambda: amp.StaticLossScaler(0.5)),
-    "text": (TypeError, "scale_value must be a float, "
-                        "got str", lambda: amp.StaticLossScaler("a")),  # type: ignore[arg-type]
-    "factor": (TypeError, "scale_factor must be "
+    "scale": (ValueError, "StaticLossScaler: scale_value=0.5: expected", lambda: amp.StaticLossScaler(0.5)),
+    "text": (TypeError, "scale_value='a': expected "
+                        "a number", lambda: amp.StaticLossScaler("a")),  # type: ignore[arg-type]
+    "factor": (TypeError, "scale_factor=2.5: expected "
                           "an int", lambda: amp.DynamicLossScaler(2, 2.5, 3)),  # type: ignore[arg-type]
-    "window": (ValueError, "scale_window must be at least 1", lambda: amp.DynamicLossScaler(2, 2, 0)),
-    "fixed": (ValueError, "loss_scale must be at least 1", lambda: amp.FixedLossScaleManager(0.5)),
-    "dynamic": (ValueError, "init_loss_scale must be at least 1", lambda: amp.DynamicLossScaleManager(0.5)),
-    "dynamic factor": (ValueError, "scale_factor must be above 0", lambda: amp.DynamicLossScaleManager(4, -1)),
-    "dynamic window": (ValueError, "scale_window must be at least 1", lambda: amp.DynamicLossScaleManager(4, 2, 0)),
+    "window": (ValueError, "scale_window=0: expected an int of at least 1", lambda: amp.DynamicLossScaler(2, 2, 0)),
+    "fixed": (ValueError, "loss_scale=0.5: expected a number of at least 1", lambda: amp.FixedLossScaleManager(0.5)),
+    "dynamic": (ValueError, "init_loss_scale=0.5: expected a number", lambda: amp.DynamicLossScaleManager(0.5)),
+    "dynamic factor": (ValueError, "scale_factor=-1: expected a number", lambda: amp.DynamicLossScaleManager(4, -1)),
+    "dynamic window": (ValueError, "scale_window=0: expected an int", lambda: amp.DynamicLossScaleManager(4, 2, 0)),
     "sense": (TypeError, "scale_sense must be a Cell or a Tensor, got float", lambda: step(Product(), 3.0)),
     "sense of two": (ValueError, r"shape \(\) or \(1,\), got \(2,\)", lambda: step(Product(), Tensor([1.0, 2.0]))),
     "finite": (TypeError, "all_finite: expected tensors, got int", lambda: amp.all_finite(3)),

@@ -182,7 +182,7 @@ def test_training_and_evaluation_set_the_mode() -> None:
     net = Net()
     made = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
     made.fit(2, BATCHES[:1], BATCHES[:1])
-    made.predict(Tensor(X))
+    made.predict(Tensor(X), backend="lite", config={})
     assert seen == [True, False, True, False, False]
 
 
@@ -215,11 +215,11 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "amp_level": (ValueError, "level must be one of", lambda: model(amp_level="O4")),
     "argument": (TypeError, "unknown keyword 'metric'", lambda: model(metric=3)),
     "eval_indexes": (ValueError, "three places", lambda: model(eval_indexes=[1])),
-    "epoch": (ValueError, "Model.train: epoch must be at least 1, got 0", lambda: model().train(0, BATCHES)),
-    "half an epoch": (TypeError, "epoch must be an int, got float",
+    "epoch": (ValueError, "Model.train: epoch=0: expected an int of at least 1", lambda: model().train(0, BATCHES)),
+    "half an epoch": (TypeError, "epoch=1.5: expected an int",
                       lambda: model().train(1.5, BATCHES)),  # type: ignore[arg-type]
     "initial_epoch": (ValueError, "greater than initial_epoch, 2", lambda: model().train(2, BATCHES, initial_epoch=2)),
-    "sink": (TypeError, "dataset_sink_mode must be a bool",
+    "sink": (TypeError, "dataset_sink_mode=1: expected True or False",
              lambda: model().train(1, BATCHES, dataset_sink_mode=1)),  # type: ignore[arg-type]
     "sink_size": (ValueError, "sink_size", lambda: model().train(1, BATCHES, sink_size=0)),
     "callback": (TypeError, "element 0 must be a Callback, got int",
@@ -233,13 +233,15 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "eval": (ValueError, "needs metrics=", lambda: model().eval(BATCHES)),
     "fit": (ValueError, "needs metrics=", lambda: model().fit(1, BATCHES, BATCHES)),
     "predict": (TypeError, "inputs must be Tensors, got ndarray", lambda: model().predict(X)),
+    "a back end of predict": (ValueError, "backend must be 'lite' or None, got 'light'",
+                              lambda: model().predict(Tensor(X), backend="light")),
     "nan": (ValueError, "In epoch: 1 step: 1, loss is NAN or INF, training process cannot continue",
             lambda: model().train(1, [(X * np.nan, Y)], callbacks=ms.LossMonitor())),
-    "monitor": (ValueError, "per_print_times must be at least 0", lambda: ms.LossMonitor(-1)),
+    "monitor": (ValueError, "per_print_times=-1: expected an int of at least 0", lambda: ms.LossMonitor(-1)),
     "lambda": (TypeError, "on_train_end must "
                           "be a function", lambda: ms.LambdaCallback(on_train_end=3)),  # type: ignore[arg-type]
     "mode": (ValueError, "mode must be 'auto', 'min' or 'max'", lambda: ms.EarlyStopping(mode="less")),
-    "factor": (ValueError, "factor must be above 0 and below 1", lambda: ms.ReduceLROnPlateau(factor=2)),
+    "factor": (ValueError, "factor=2: expected a number above 0 and below 1", lambda: ms.ReduceLROnPlateau(factor=2)),
     "prefix": (ValueError, "prefix must be text without '/'", lambda: ms.ModelCheckpoint("a/b")),
     "config": (ValueError, "must be above 0", lambda: ms.CheckpointConfig(0, 0, 0, 0)),
     "append_info": (ValueError, "'epoch_num', 'step_num' or a dict", lambda: ms.CheckpointConfig(append_info=["x"])),
@@ -337,7 +339,7 @@ def test_checkpoints_of_another_training_get_another_name(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["net-1_1.ckpt", "net_1-1_1.ckpt", "net_2-1_1.ckpt"]
 
 
-def test_checkpoints_have_names_from_functions_and_numbers_beside(tmp_path: Path) -> None:
+def test_functions_choose_file_and_folder_of_a_checkpoint_which_stores_numbers(tmp_path: Path) -> None:
     config = ms.CheckpointConfig(append_info=["epoch_num", "step_num", {"lr": 0.5}], format="safetensors")
     kept = ms.ModelCheckpoint(lambda params: f"at{params.cur_step_num}", lambda params: str(tmp_path / "deep"), config)
     model().train(1, BATCHES, callbacks=kept)

@@ -185,7 +185,7 @@ REFUSED = [
     (lambda: TrainOneStepCell(Net(), optim.SGD(Net().trainable_params()), sens=0), ValueError, "sens must not be 0"),
     (lambda: TrainOneStepCell(Net(), optim.SGD(Net().trainable_params()), sens="1"), TypeError, "must be a number"),
     (lambda: ForwardValueAndGrad(3), TypeError, "network"),
-    (lambda: ForwardValueAndGrad(Net(), get_all=1), TypeError, "get_all must be a bool"),
+    (lambda: ForwardValueAndGrad(Net(), get_all=1), TypeError, "get_all=1: expected True or False"),
     (lambda: ForwardValueAndGrad(Net(), get_by_list=True), TypeError, "weights must be a list"),
     (lambda: ForwardValueAndGrad(Net(), sens_param=True)(), ValueError, "sens_param"),
 ]

@@ -206,7 +206,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
 
 
 def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
-    """The lines behind all rows, which store the sums of a team."""
+    """The lines after all rows, which store the sums of a team."""
     if not shape.summed:
         return []
     body = []

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from ...core.array_module import number_on
-from ...core.attrs import Field, Schema
+from ...core.attrs import Field, Fraction, Schema
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import Attrs, BatchedCall
@@ -19,7 +19,7 @@ from ...core.spec import Shape, is_known, show
 from ...custom.composed import composed
 from ...elementwise import expression as e
 from ...elementwise.expression import Expression, Term
-from ...errors import AttrError, ShapeError
+from ...errors import ShapeError
 from ..attention_parts import DroppedWeights
 from .elementwise import attach, elementwise
 
@@ -199,7 +199,7 @@ def backward_prelu(g, data, gamma):
 
 @declare(name="Dropout", aliases=("_npx_dropout",), random=True, mode=True, inplace=(0,),
          outputs=("output", "mask"), visible=lambda: 1)
-def dropout(data, *, p: float = 0.5, mode: Literal["always", "training"] = "training", axes: tuple[int, ...] = (),
+def dropout(data, *, p: Fraction = 0.5, mode: Literal["always", "training"] = "training", axes: tuple[int, ...] = (),
             cudnn_off: bool | None = False):
     """The data with each element set to zero with probability ``p`` and the others divided by ``1 - p``.
 
@@ -220,9 +220,7 @@ def _mask_shape(data: Shape, axes: tuple[int, ...]) -> Shape:
 
 
 @dropout.infer
-def dropout_infer(data, *, p, axes):
-    if not 0.0 <= p <= 1.0:
-        raise AttrError(f"p={p}: expected a probability, from 0 to 1")
+def dropout_infer(data, *, axes):
     return [data, _mask_shape(data, axes)]
 
 

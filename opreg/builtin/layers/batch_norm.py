@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...core.attrs import Amount, Fraction
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Norm
@@ -156,7 +157,7 @@ def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, populati
 @declare(name="BatchNorm", aliases=("_npx_batch_norm",), mode=True, auxiliary=("moving_mean", "moving_var"),
          states=(0, 1), inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
-def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+def batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1e-3, momentum: Fraction = 0.9,
                fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False, axis: int = 1,
                cudnn_off: bool = False, min_calib_range: float | None = None, max_calib_range: float | None = None):
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel, over all samples.
@@ -185,7 +186,7 @@ def batch_norm_vmap(ins, batched, *, axis, **attrs):
 @declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
          inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
-def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1e-3, momentum: Fraction = 0.9,
                          fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                          axis: int = 1, cudnn_off: bool = False, min_calib_range: float | None = None,
                          max_calib_range: float | None = None):
@@ -194,7 +195,7 @@ def batch_norm_with_relu(data, gamma, beta, moving_mean, moving_var, *, eps: flo
 
 @declare(name="BatchNorm_v1", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
          outputs=("output", "mean", "var"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
-def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1e-3, momentum: Fraction = 0.9,
                   fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False):
     """``BatchNorm`` with channels along the second axis; its third output is the variance."""
 
@@ -202,7 +203,7 @@ def batch_norm_v1(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e
 @declare(name="_contrib_SyncBatchNorm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),
          inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
-def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-3, momentum: float = 0.9,
+def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1e-3, momentum: Fraction = 0.9,
                     fix_gamma: bool = True, use_global_stats: bool = False, output_mean_var: bool = False,
                     ndev: int = 1, key: str):
     """``BatchNorm`` with channels along the second axis; its third output is the variance.
@@ -214,7 +215,7 @@ def sync_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 
 
 @declare(name="_nn_batch_norm", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1), inplace=(0,),
          outputs=("output", "mean", "var"), visible=lambda: 1)
-def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: float = 1e-5, momentum: float = 0.9,
+def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1e-5, momentum: Fraction = 0.9,
                   axis: int = 1):
     """``BatchNorm`` in training, with the unbiased variance for the update of the moving variance.
 

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.attrs import Positive
+from ...core.attrs import Amount, Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import check_axis
@@ -39,7 +39,7 @@ def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Val
 
 @declare(name="LayerNorm", types="*T:floating->*T", aliases=("_npx_layer_norm",), inplace=(0,),
          outputs=("output", "mean", "std"), visible=lambda *, output_mean_var: 3 if output_mean_var else 1)
-def layer_norm(data, gamma, beta, *, axis: int = -1, eps: float = 1e-5, output_mean_var: bool = False):
+def layer_norm(data, gamma, beta, *, axis: int = -1, eps: Amount = 1e-5, output_mean_var: bool = False):
     """``data`` normalised to mean zero and standard deviation one along ``axis``, times ``gamma``, plus ``beta``.
 
     ``output_mean_var`` returns two more outputs, mean and standard deviation, through which no gradient passes.
@@ -145,7 +145,7 @@ def backward_layer_norm_grad(h, ins, outs, *, axis):
 
 @declare(name="InstanceNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "var"),
          visible=lambda: 1, cheap=True)
-def instance_norm(data, gamma, beta, *, eps: float = 1e-3):
+def instance_norm(data, gamma, beta, *, eps: Amount = 1e-3):
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each channel of each sample.
 
     D. Ulyanov, A. Vedaldi, V. Lempitsky, Instance Normalization, arXiv:1607.08022.
@@ -158,7 +158,7 @@ formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> 
 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
          visible=lambda *, output_mean_var: 3 if output_mean_var else 1, cheap=True)
-def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: float = 1e-5, output_mean_var: bool = False):
+def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: Amount = 1e-5, output_mean_var: bool = False):
     """``data`` normalised to mean ``beta`` and standard deviation ``gamma`` in each group of channels of each sample.
 
     Gamma and beta have an element for each group. ``output_mean_var`` returns two more outputs, mean and standard

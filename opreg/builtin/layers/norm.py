@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ...core.attrs import Positive
+from ...core.attrs import Amount, Positive
 from ...core.registry import declare, ops
 from ...core.spec import show
 from ...elementwise.expression import sqrt, square
@@ -27,7 +27,7 @@ _SUMMED: dict[str, dict[str, Any]] = {
 
 
 @declare(name="L2Normalization", types="T:floating->T,T", inplace=(0,), outputs=("output", "norm"), visible=lambda: 1)
-def l2_normalization(data, *, eps: float = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
+def l2_normalization(data, *, eps: Amount = 1e-10, mode: Literal["channel", "instance", "spatial"] = "instance"):
     """``data`` divided by the 2-norm of each sample (mode ``instance``), of the channels at each position
     (``channel``), or of each channel of each sample (``spatial``)."""
 

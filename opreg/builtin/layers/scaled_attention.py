@@ -18,12 +18,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ...backends.blas import share
+from ...core.attrs import Fraction
 from ...core.launch import Call, Rank
 from ...core.registry import declare, get, ops
 from ...core.rules import BatchedCall
 from ...core.spec import ANY, Shape, as_dtype, is_floating, show
 from ...custom.composed import composed
-from ...errors import AttrError, DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
@@ -69,7 +70,7 @@ def _arguments(*before: str, dropout: bool = False) -> Any:
 @declare(name="_contrib_scaled_dot_product_attention", random=True, mode=True, optional_out_grads=True,
          arguments=_arguments("query", "key", "value"), outputs=("output", "logsum", "draw"), visible=lambda: 1)
 def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = False, scale: float | None = None,
-                                 p: float = 0.0, use_mask: bool = False,
+                                 p: Fraction = 0.0, use_mask: bool = False,
                                  mode: Literal["always", "training"] = "training", fill: float = -math.inf):
     """Attention: for each query the mean of the values, weighted by the softmax of the products of query and keys.
 
@@ -86,9 +87,7 @@ def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = Fals
     """
 
 
-def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape], p: float) -> None:
-    if not 0.0 <= p <= 1.0:
-        raise AttrError(f"p={p}: expected a probability, from 0 to 1")
+def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape]) -> None:
     for name, shape in (("query", query), ("key", key), ("value", value)):
         if len(shape) != 4:
             raise ShapeError(f"{name}: expected shape (batch, heads, length, size), got {show(shape)}")
@@ -107,8 +106,8 @@ def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape], p: f
 
 
 @scaled_dot_product_attention.infer
-def attention_infer(query, key, value, *mask, p):
-    _checked(query, key, value, mask, p)
+def attention_infer(query, key, value, *mask):
+    _checked(query, key, value, mask)
     return [(*query[:3], value[3]), query[:3], (3,)]
 
 
@@ -225,7 +224,7 @@ _GRADIENT_INPUTS = "g", "query", "key", "value", "logsum", "delta"
 @declare(name="_backward_scaled_dot_product_attention", outputs=("query", "key", "value"),
          arguments=_arguments(*_GRADIENT_INPUTS, dropout=True))
 def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causal: bool = False,
-                       scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
+                       scale: float | None = None, p: Fraction = 0.0, use_mask: bool = False, fill: float = -math.inf):
     """The gradients of ``_contrib_scaled_dot_product_attention``, without that of the mask.
 
     ``delta`` is the sum of ``g`` times the output for each query, less the gradient of ``logsum``.
@@ -235,7 +234,7 @@ def backward_attention(g, query, key, value, logsum, delta, mask, draw, *, causa
 @composed(name="_attention_gradients", arguments=_arguments(*_GRADIENT_INPUTS, dropout=True),
           outputs=lambda *, use_mask: ("query", "key", "value", *(("mask",) if use_mask else ())))
 def attention_gradients(g, query, key, value, logsum, delta, mask=None, draw=None, *, causal: bool = False,
-                        scale: float | None = None, p: float = 0.0, use_mask: bool = False, fill: float = -math.inf):
+                        scale: float | None = None, p: Fraction = 0.0, use_mask: bool = False, fill: float = -math.inf):
     """All gradients of ``_contrib_scaled_dot_product_attention``, including that of a mask, from the array of all
     scores."""
     reference = query
@@ -285,7 +284,7 @@ def _gradients_infer(use_mask: bool, g: Shape, query: Shape, key: Shape, value: 
                      ) -> list[Shape]:
     logsum, delta, *others = rest
     mask = others[:1] if use_mask else []
-    _checked(query, key, value, mask, p)
+    _checked(query, key, value, mask)
     for name, shape, expected in (("g", g, (*query[:3], value[3])), ("logsum", logsum, query[:3]),
                                   ("delta", delta, query[:3])):
         if shape != expected:

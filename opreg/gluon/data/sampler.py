@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from opreg.core.attrs import Count, Positive
 from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, did_you_mean
 
@@ -54,7 +55,7 @@ class SequentialSampler(Sampler):
     [2, 3, 4]
     """
 
-    def __init__(self, length: int, start: int = 0):
+    def __init__(self, length: Count, start: int = 0):
         self._numbers = range(start, start + length)
 
     def __iter__(self) -> Iterator[int]:
@@ -73,7 +74,7 @@ class RandomSampler(Sampler):
     [0, 1, 2]
     """
 
-    def __init__(self, length: int):
+    def __init__(self, length: Count):
         self._length = length
 
     def __iter__(self) -> Iterator[Any]:
@@ -128,7 +129,7 @@ class BatchSampler(Sampler):
     ([[0, 1, 2]], [[3, 0, 1]])
     """
 
-    def __init__(self, sampler: Sampler, batch_size: int, last_batch: str = "keep"):
+    def __init__(self, sampler: Sampler, batch_size: Positive, last_batch: str = "keep"):
         if last_batch not in _LAST:
             raise ArgumentError(f"last_batch={last_batch!r}: {did_you_mean(str(last_batch), _LAST)}")
         if batch_size < 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.attrs import Positive
+from ...core.registry import get
 from ...train import initializer
 from ...train.initializer import InitializerLike
 from ..errors import BlockError
@@ -27,7 +29,8 @@ class Activation(HybridBlock):
     _act_type: str
 
     def __init__(self, activation: str, **kwargs: Any):
-        self.__dict__["_act_type"] = activation  # set before the base class makes the block's name of it
+        # set before the base class makes the block's name of it
+        self.__dict__["_act_type"] = get("Activation").signature.schema["act_type"](activation)
         super().__init__(**kwargs)
 
     def _alias(self) -> str:
@@ -99,7 +102,7 @@ class PReLU(HybridBlock):
     array([[-0.5,  2. ]], dtype=float32)
     """
 
-    def __init__(self, alpha_initializer: InitializerLike = _QUARTER, in_channels: int = 1,
+    def __init__(self, alpha_initializer: InitializerLike = _QUARTER, in_channels: Positive = 1,
                  **kwargs: Any):
         super().__init__(**kwargs)
         with self.name_scope():

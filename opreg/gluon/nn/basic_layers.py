@@ -7,6 +7,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
+from ...core.attrs import Count, Fraction, Positive
 from ...core.settings import whole_number
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
@@ -52,11 +53,11 @@ class Dense(HybridBlock):
     (4, 3)
     """
 
-    def __init__(self, units: int, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
+    def __init__(self, units: Positive, activation: str | None = None, use_bias: bool = True, flatten: bool = True,
                  dtype: DTypeLike = "float32", weight_initializer: InitializerLike = None,
-                 bias_initializer: InitializerLike = "zeros", in_units: int = 0, **kwargs: Any):
+                 bias_initializer: InitializerLike = "zeros", in_units: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)
-        units = whole_number("Dense: units", units, 1)
+        units = whole_number("Dense: units", units)
         self._flatten, self._units, self._in_units = flatten, units, in_units
         with self.name_scope():
             self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,
@@ -97,7 +98,7 @@ class Dropout(HybridBlock):
     {0.0, 2.0}
     """
 
-    def __init__(self, rate: float, axes: Any = (), **kwargs: Any):
+    def __init__(self, rate: Fraction, axes: Any = (), **kwargs: Any):
         super().__init__(**kwargs)
         self._rate, self._axes = rate, axes
 
@@ -134,7 +135,7 @@ class Embedding(HybridBlock):
     (2, 3)
     """
 
-    def __init__(self, input_dim: int, output_dim: int, dtype: DTypeLike = "float32",
+    def __init__(self, input_dim: Positive, output_dim: Positive, dtype: DTypeLike = "float32",
                  weight_initializer: InitializerLike = None, sparse_grad: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self._kwargs = {"input_dim": input_dim, "output_dim": output_dim, "dtype": dtype, "sparse_grad": sparse_grad}

@@ -10,6 +10,7 @@ from opreg.symbol.function import surface
 from opreg.symbol.symbol import Variable
 
 from ...base import numeric_types
+from ...core.attrs import Count
 from ...core.settings import whole_number
 from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
@@ -36,8 +37,8 @@ class _Windows(HybridBlock):
     #: The layouts that it accepts; if empty, it accepts any.
     _layouts: tuple[str, ...] = ()
 
-    def _sizes(self, what: str, value: Any) -> Any:
-        """A value for each axis of space, checked."""
+    def _sizes(self, what: str, value: Any, least: float = -math.inf) -> Any:
+        """A value of at least ``least`` for each axis of space, checked."""
         if not self._layouts:
             return value
         dims = len(self._layouts[0]) - 2
@@ -45,7 +46,7 @@ class _Windows(HybridBlock):
         if len(value) != dims:
             raise BlockError(f"{type(self).__name__}: {what} must be an int or a list of {dims} ints, got {value!r}")
         for length in value:
-            whole_number(f"{type(self).__name__}: {what}", length, -math.inf)
+            whole_number(f"{type(self).__name__}: {what}", length, least)
         return value
 
     def _check_layout(self, layout: str) -> str:
@@ -76,7 +77,7 @@ class _Conv(_Windows):
     _op_name = "Convolution"
 
     def __init__(self, channels: int, kernel_size: Any, strides: Any, padding: Any, dilation: Any, groups: int,
-                 layout: str, in_channels: int = 0, activation: str | None = None, use_bias: bool = True,
+                 layout: str, in_channels: Count = 0, activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
                  op_name: str | None = None, adj: Any = None, prefix: str | None = None, params: Any = None):
         kernel_size, layout = self._sizes("kernel_size", kernel_size), self._check_layout(layout)
@@ -154,7 +155,7 @@ class Conv1D(_Conv):
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
                  groups: int = 1, layout: str = "NCW", activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
-                 in_channels: int = 0, **kwargs: Any):
+                 in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, **kwargs)
 
@@ -199,7 +200,7 @@ class Conv2D(_Conv):
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
                  dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: InitializerLike = None,
-                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+                 bias_initializer: InitializerLike = "zeros", in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, **kwargs)
 
@@ -242,7 +243,7 @@ class Conv3D(_Conv):
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1, 1), padding: Sizes = (0, 0, 0),
                  dilation: Sizes = (1, 1, 1), groups: int = 1, layout: str = "NCDHW", activation: str | None = None,
                  use_bias: bool = True, weight_initializer: InitializerLike = None,
-                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+                 bias_initializer: InitializerLike = "zeros", in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, **kwargs)
 
@@ -291,7 +292,7 @@ class Conv1DTranspose(_Transpose):
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = 1, padding: Sizes = 0,
                  output_padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1, layout: str = "NCW",
                  activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
-                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+                 bias_initializer: InitializerLike = "zeros", in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
@@ -334,7 +335,7 @@ class Conv2DTranspose(_Transpose):
     def __init__(self, channels: int, kernel_size: Sizes, strides: Sizes = (1, 1), padding: Sizes = (0, 0),
                  output_padding: Sizes = (0, 0), dilation: Sizes = (1, 1), groups: int = 1, layout: str = "NCHW",
                  activation: str | None = None, use_bias: bool = True, weight_initializer: InitializerLike = None,
-                 bias_initializer: InitializerLike = "zeros", in_channels: int = 0, **kwargs: Any):
+                 bias_initializer: InitializerLike = "zeros", in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
@@ -378,7 +379,7 @@ class Conv3DTranspose(_Transpose):
                  output_padding: Sizes = (0, 0, 0), dilation: Sizes = (1, 1, 1), groups: int = 1,
                  layout: str = "NCDHW", activation: str | None = None, use_bias: bool = True,
                  weight_initializer: InitializerLike = None, bias_initializer: InitializerLike = "zeros",
-                 in_channels: int = 0, **kwargs: Any):
+                 in_channels: Count = 0, **kwargs: Any):
         super().__init__(channels, kernel_size, strides, padding, dilation, groups, layout, in_channels, activation,
                          use_bias, weight_initializer, bias_initializer, adj=output_padding, **kwargs)
 
@@ -388,11 +389,12 @@ class _Pooling(_Windows):
 
     def __init__(self, pool_size: Any, strides: Any, padding: Any, ceil_mode: bool, global_pool: bool, pool_type: str,
                  layout: str, count_include_pad: bool | None = None, **kwargs: Any):
-        pool_size, layout = self._sizes("pool_size", pool_size), self._check_layout(layout)
+        pool_size, layout = self._sizes("pool_size", pool_size, 1), self._check_layout(layout)
         super().__init__(**kwargs)
         dims = len(pool_size)
-        strides = pool_size if strides is None else strides
-        self._kwargs = {"kernel": pool_size, "stride": per_axis(strides, dims), "pad": per_axis(padding, dims),
+        strides = pool_size if strides is None else self._sizes("strides", strides, 1)
+        self._kwargs = {"kernel": pool_size, "stride": per_axis(strides, dims),
+                        "pad": per_axis(self._sizes("padding", padding, 0), dims),
                         "global_pool": global_pool, "pool_type": pool_type, "layout": layout,
                         "pooling_convention": "full" if ceil_mode else "valid"}
         if count_include_pad is not None:

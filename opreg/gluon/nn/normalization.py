@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.attrs import Amount, Count, Fraction, Positive
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..base_parameter import Parameter
@@ -70,10 +71,10 @@ class BatchNorm(_Norm):
 
     _operator = "BatchNorm"
 
-    def __init__(self, axis: int = 1, momentum: float = 0.9, epsilon: float = 1e-5, center: bool = True,
+    def __init__(self, axis: int = 1, momentum: Fraction = 0.9, epsilon: Amount = 1e-5, center: bool = True,
                  scale: bool = True, use_global_stats: bool = False, beta_initializer: InitializerLike = "zeros",
                  gamma_initializer: InitializerLike = "ones", running_mean_initializer: InitializerLike = "zeros",
-                 running_variance_initializer: InitializerLike = "ones", in_channels: int = 0, **kwargs: Any):
+                 running_variance_initializer: InitializerLike = "ones", in_channels: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)
         self._kwargs = {"axis": axis, "eps": epsilon, "momentum": momentum, "fix_gamma": not scale,
                         "use_global_stats": use_global_stats}
@@ -139,9 +140,9 @@ class InstanceNorm(_Norm):
             [-1.,  1.]]], dtype=float32)
     """
 
-    def __init__(self, axis: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = False,
+    def __init__(self, axis: int = 1, epsilon: Amount = 1e-5, center: bool = True, scale: bool = False,
                  beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
-                 in_channels: int = 0, **kwargs: Any):
+                 in_channels: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
         self._axis, self._epsilon = axis, epsilon
@@ -181,9 +182,9 @@ class LayerNorm(_Norm):
            [-1.,  1.]], dtype=float32)
     """
 
-    def __init__(self, axis: int = -1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+    def __init__(self, axis: int = -1, epsilon: Amount = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
-                 in_channels: int = 0, **kwargs: Any):
+                 in_channels: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)
         self._kwargs = {"eps": epsilon, "axis": axis, "center": center, "scale": scale}
         self._axis, self._epsilon, self._center, self._scale = axis, epsilon, center, scale
@@ -220,7 +221,7 @@ class GroupNorm(_Norm):
             [ 0.  ,  0.  ]]], dtype=float32)
     """
 
-    def __init__(self, num_groups: int = 1, epsilon: float = 1e-5, center: bool = True, scale: bool = True,
+    def __init__(self, num_groups: Positive = 1, epsilon: Amount = 1e-5, center: bool = True, scale: bool = True,
                  beta_initializer: InitializerLike = "zeros", gamma_initializer: InitializerLike = "ones",
                  **kwargs: Any):
         super().__init__(**kwargs)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from opreg import ndarray, symbol
 
 from ...base import numeric_types
+from ...core.attrs import Count, Fraction, Positive
 from ...train.initializer import InitializerLike
 from ..base_block import Block, indented
 from ..errors import BlockError
@@ -145,9 +146,9 @@ class _Gated(HybridRecurrentCell):
     _states: ClassVar[int] = 1
     i2h_weight: Parameter
 
-    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
-                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: Count = 0, prefix: str | None = None,
                  params: ParameterDict | None = None):
         super().__init__(prefix=prefix, params=params)
         self._hidden_size, self._input_size = hidden_size, input_size
@@ -204,9 +205,9 @@ class RNNCell(_Gated):
     ((4, 5, 3), (4, 3))
     """
 
-    def __init__(self, hidden_size: int, activation: Any = "tanh", i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, activation: Any = "tanh", i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
-                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: Count = 0, prefix: str | None = None,
                  params: ParameterDict | None = None):
         super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
                          h2h_bias_initializer, input_size, prefix, params)
@@ -237,13 +238,21 @@ class LSTMCell(_Gated):
         Length of the input features; 0 where the first input decides it.
     activation, recurrent_activation : str or function
         Activations of candidates and of gates.
+
+    Examples
+    --------
+    >>> cell = LSTMCell(4, input_size=3)
+    >>> cell.initialize()
+    >>> output, states = cell(ndarray.ones((2, 3)), cell.begin_state(2))
+    >>> output.shape, [state.shape for state in states]
+    ((2, 4), [(2, 4), (2, 4)])
     """
 
     _gates, _states = 4, 2
 
-    def __init__(self, hidden_size: int, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
-                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, prefix: str | None = None,
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: Count = 0, prefix: str | None = None,
                  params: ParameterDict | None = None, activation: Any = "tanh", recurrent_activation: Any = "sigmoid"):
         super().__init__(hidden_size, i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer,
                          h2h_bias_initializer, input_size, prefix, params)
@@ -276,6 +285,14 @@ class GRUCell(_Gated):
         Initial values of the weights, whose rows are reset gate, update gate and candidates.
     input_size : int
         Length of the input features; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> cell = GRUCell(4, input_size=3)
+    >>> cell.initialize()
+    >>> outputs, states = cell.unroll(5, ndarray.ones((2, 5, 3)), merge_outputs=True)
+    >>> outputs.shape, [state.shape for state in states]
+    ((2, 5, 4), [(2, 4)])
     """
 
     _gates = 3
@@ -395,9 +412,15 @@ class DropoutCell(HybridRecurrentCell):
         Fraction of elements set to zero.
     axes : tuple of int
         Axes along which elements are dropped together.
+
+    Examples
+    --------
+    >>> cell = DropoutCell(0.5)
+    >>> cell(ndarray.ones((2, 3)), [])[0].shape
+    (2, 3)
     """
 
-    def __init__(self, rate: float, axes: Any = (), prefix: str | None = None, params: ParameterDict | None = None):
+    def __init__(self, rate: Fraction, axes: Any = (), prefix: str | None = None, params: ParameterDict | None = None):
         super().__init__(prefix, params)
         if not isinstance(rate, numeric_types):
             raise BlockError(f"DropoutCell: rate must be a number, got {type(rate).__name__}")
@@ -487,7 +510,7 @@ class ZoneoutCell(ModifierCell):
 
     _prev_output: Any = None
 
-    def __init__(self, base_cell: Any, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
+    def __init__(self, base_cell: Any, zoneout_outputs: Fraction = 0.0, zoneout_states: Fraction = 0.0):
         if isinstance(base_cell, BidirectionalCell):
             raise BlockError("BidirectionalCell doesn't support zoneout since it doesn't support step. Please add "
                              "ZoneoutCell to the cells underneath instead.")
@@ -511,7 +534,7 @@ class ZoneoutCell(ModifierCell):
         output, following = self.base_cell(inputs, states)
         before = F.zeros_like(output) if self._prev_output is None else self._prev_output
 
-        def mixed(rate: float, new: Any, old: Any) -> Any:
+        def mixed(rate: Fraction, new: Any, old: Any) -> Any:
             return F.where(F.Dropout(F.ones_like(new), p=rate), new, old)
 
         if self.zoneout_outputs:
@@ -561,6 +584,14 @@ class BidirectionalCell(_OfCells, HybridRecurrentCell):
         The forward cell and the backward cell.
     output_prefix : str
         Prefix of the outputs' names.
+
+    Examples
+    --------
+    >>> cell = BidirectionalCell(GRUCell(4), GRUCell(4))
+    >>> cell.initialize()
+    >>> outputs, states = cell.unroll(5, ndarray.ones((2, 5, 3)), merge_outputs=True)
+    >>> outputs.shape
+    (2, 5, 8)
     """
 
     def __init__(self, l_cell: Any, r_cell: Any, output_prefix: str = "bi_"):

@@ -8,6 +8,7 @@ from typing import Any
 
 from opreg import ndarray, symbol
 
+from ...core.attrs import Count, Fraction, Positive
 from ...core.settings import whole_number
 from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
@@ -31,8 +32,8 @@ class _RNNLayer(HybridBlock):
     _mode = ""
     l0_i2h_weight: Parameter
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", mode: str = "", projection_size: int | None = None,
                  h2r_weight_initializer: InitializerLike = None, lstm_state_clip_min: float | None = None,
@@ -41,7 +42,7 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BlockError(f"Invalid layout {layout!r}. {did_you_mean(layout, ('TNC', 'NTC'))}")
-        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size, 1)
+        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size)
         num_layers = whole_number(f"{type(self).__name__}: num_layers", num_layers, 1)
         self._hidden_size, self._num_layers, self._layout, self._dropout = hidden_size, num_layers, layout, dropout
         self._dir, self._input_size, self._dtype = 2 if bidirectional else 1, input_size, dtype
@@ -228,10 +229,10 @@ class RNN(_RNNLayer):
     ((5, 2, 3), (2, 2, 3))
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, activation: str = "relu", layout: str = "TNC",
-                 dropout: float = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, activation: str = "relu", layout: str = "TNC",
+                 dropout: Fraction = 0, bidirectional: bool = False, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
-                 h2h_bias_initializer: InitializerLike = "zeros", input_size: int = 0, dtype: DTypeLike = "float32",
+                 h2h_bias_initializer: InitializerLike = "zeros", input_size: Count = 0, dtype: DTypeLike = "float32",
                  **kwargs: Any):
         if activation not in ("relu", "tanh"):
             raise BlockError(f"RNN: activation {activation!r}. {did_you_mean(activation, ('relu', 'tanh'))}")
@@ -255,10 +256,18 @@ class LSTM(_RNNLayer):
         Bounds of the state.
     state_clip_nan : bool
         Whether NaN is clipped, too.
+
+    Examples
+    --------
+    >>> layer = LSTM(4, num_layers=2, layout="NTC")
+    >>> layer.initialize()
+    >>> output, states = layer(ndarray.ones((2, 5, 3)), layer.begin_state(2))
+    >>> output.shape, [state.shape for state in states]
+    ((2, 5, 4), [(2, 2, 4), (2, 2, 4)])
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", projection_size: int | None = None,
                  h2r_weight_initializer: InitializerLike = None, state_clip_min: float | None = None,
@@ -278,10 +287,17 @@ class GRU(_RNNLayer):
         See ``RNN``.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
         Initial values of the weights.
+
+    Examples
+    --------
+    >>> layer = GRU(4, bidirectional=True, layout="NTC")
+    >>> layer.initialize()
+    >>> layer(ndarray.ones((2, 5, 3))).shape
+    (2, 5, 8)
     """
 
-    def __init__(self, hidden_size: int, num_layers: int = 1, layout: str = "TNC", dropout: float = 0,
-                 bidirectional: bool = False, input_size: int = 0, i2h_weight_initializer: InitializerLike = None,
+    def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
+                 bidirectional: bool = False, input_size: Count = 0, i2h_weight_initializer: InitializerLike = None,
                  h2h_weight_initializer: InitializerLike = None, i2h_bias_initializer: InitializerLike = "zeros",
                  h2h_bias_initializer: InitializerLike = "zeros", dtype: DTypeLike = "float32", **kwargs: Any):
         super().__init__(hidden_size, num_layers, layout, dropout, bidirectional, input_size, i2h_weight_initializer,

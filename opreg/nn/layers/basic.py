@@ -11,12 +11,12 @@ from ...cells.initializer import InitializerLike
 from ...cells.tensor import Tensor
 from ...cells.typing import TensorDType
 from ...core.registry import ops
+from ...core.settings import real_number
 from ...core.spec import as_dtype, show
 from ...errors import ArgumentError, ShapeError
 from ..ops import array, creation, linalg, nn, random, reduce
 from ..ops import math as math_
 from ..ops.lift import rank_of, scalar
-from ..optim.settings import number
 from .activation import Activation, callable_cell
 from .checks import (
     bound_of,
@@ -421,7 +421,7 @@ class L1Regularizer(Cell):
 
     def __init__(self, scale: float):
         super().__init__()
-        self.scale = number("L1Regularizer", "scale", scale, inside=True)
+        self.scale = real_number("L1Regularizer: scale", scale, inside=True)
 
     def construct(self, weights: Tensor) -> Tensor:
         """The penalty of ``weights``."""

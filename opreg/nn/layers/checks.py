@@ -13,6 +13,7 @@ from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...cells.typing import Sizes, TensorDType
+from ...core import settings
 from ...core.spec import Shape, show
 from ...errors import ArgumentError, DTypeError, did_you_mean
 
@@ -22,9 +23,7 @@ __all__ = ["no_tensor", "of_one_dtype", "channels_apart", "check_int", "check_in
 
 def check_int(cell: Cell, name: str, value: object, least: int = 1) -> int:
     """Check an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number of at least {least}, got {value!r}")
-    return value
+    return settings.whole_number(f"{type(cell).__name__}: {name}", value, least)
 
 
 def check_ints(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) -> tuple[int, ...]:
@@ -33,17 +32,14 @@ def check_ints(cell: Cell, name: str, value: Sizes, count: int, least: int = 1) 
         value = value[0]
     if isinstance(value, (tuple, list)):
         if len(value) != count:
-            raise ArgumentError(f"{type(cell).__name__}: {name} must be a whole number or {count} of them, got "
-                                f"{value!r}")
+            raise ArgumentError(f"{type(cell).__name__}: {name}={value!r}: expected an int or {count} of them")
         return tuple(check_int(cell, name, number, least) for number in value)
     return (check_int(cell, name, value, least),) * count
 
 
 def flag(cell: Cell, name: str, value: object) -> bool:
     """Check a boolean."""
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{type(cell).__name__}: {name} must be a bool, got {value!r}")
-    return value
+    return settings.flag(f"{type(cell).__name__}: {name}", value)
 
 
 def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = True) -> float:
@@ -51,7 +47,7 @@ def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = 
     if (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1
             or (value == 0 and not low) or (value == 1 and not high)):
         interval = f"{'[' if low else '('}0, 1{']' if high else ')'}"
-        raise ArgumentError(f"{type(cell).__name__}: {name} must be a number in {interval}, got {value!r}")
+        raise ArgumentError(f"{type(cell).__name__}: {name}={value!r}: expected a number in {interval}")
     return float(value)
 
 

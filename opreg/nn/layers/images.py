@@ -11,11 +11,11 @@ from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import real_number
 from ...core.spec import show
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ..ops import math as math_
 from ..ops import nn
-from ..optim.settings import number
 from .checks import check_int
 from .containers import CellList
 
@@ -50,7 +50,7 @@ class PSNR(Cell):
 
     def __init__(self, max_val: float = 1.0):
         super().__init__()
-        self.max_val = number("PSNR", "max_val", max_val, inside=True)
+        self.max_val = real_number("PSNR: max_val", max_val, inside=True)
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One value for each pair of images (batch, channels, height, width)."""
@@ -65,10 +65,10 @@ class _Structure(Cell):
     def __init__(self, max_val: float, filter_size: int, filter_sigma: float, k1: float, k2: float):
         super().__init__()
         name = type(self).__name__
-        self.max_val = number(name, "max_val", max_val, inside=True)
+        self.max_val = real_number(f"{name}: max_val", max_val, inside=True)
         self.filter_size = check_int(self, "filter_size", filter_size)
-        self.filter_sigma = number(name, "filter_sigma", filter_sigma, inside=True)
-        self.k1, self.k2 = number(name, "k1", k1), number(name, "k2", k2)
+        self.filter_sigma = real_number(f"{name}: filter_sigma", filter_sigma, inside=True)
+        self.k1, self.k2 = real_number(f"{name}: k1", k1), real_number(f"{name}: k2", k2)
 
     def _compared(self, x: Tensor, y: Tensor, window: Parameter) -> tuple[Tensor, Tensor]:
         """The similarity, and its part of contrast and structure, for each channel: means over all windows."""
@@ -150,7 +150,7 @@ class MSSSIM(_Structure):
         super().__init__(max_val, filter_size, filter_sigma, k1, k2)
         if not isinstance(power_factors, (tuple, list)) or not power_factors:
             raise ArgumentError(f"MSSSIM: power_factors must be a tuple of floats, got {power_factors!r}")
-        self.power_factors = tuple([number("MSSSIM", "power_factors", factor) for factor in power_factors])
+        self.power_factors = tuple([real_number("MSSSIM: power_factors", factor) for factor in power_factors])
         self.multi_convs_list = CellList([_Window(self.filter_size, self.filter_sigma) for _ in power_factors])
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:

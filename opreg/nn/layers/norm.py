@@ -12,12 +12,12 @@ from ...cells.tensor import Tensor
 from ...cells.typing import TensorDType
 from ...core.mode import Recording
 from ...core.registry import ops
+from ...core.settings import real_number
 from ...core.spec import show
 from ...distributed import world
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
-from ..optim.settings import number
 from .checks import chance, channels_apart, check_int, check_ints, flag, new_parameter, no_tensor
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm1d",
@@ -35,7 +35,7 @@ class _Moving(Cell):
                  dtype: TensorDType):
         super().__init__()
         self.num_features = check_int(self, "num_features", num_features)
-        self.eps = number(self.cls_name, "eps", eps)
+        self.eps = real_number(f"{self.cls_name}: eps", eps)
         self.momentum = chance(self, "momentum", momentum)
         shape, affine = (num_features,), flag(self, "affine", affine)
         self.moving_mean = new_parameter(moving_mean_init, shape, "mean", dtype, requires_grad=False)
@@ -169,7 +169,14 @@ class SyncBatchNorm(BatchNorm2d):
 
 class BatchNorm3d(Cell):
     """``BatchNorm2d`` of data (batch, channels, depth, height, width); its attribute ``bn2d`` is the
-    ``BatchNorm2d``."""
+    ``BatchNorm2d``.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.BatchNorm3d(3)(ops.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
                  gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
@@ -216,7 +223,7 @@ class LayerNorm(Cell):
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)) or not normalized_shape:
             raise ArgumentError(f"LayerNorm: normalized_shape must be a tuple or list of int, got {normalized_shape!r}")
-        self.normalized_shape, self.epsilon = normalized_shape, number(self.cls_name, "epsilon", epsilon)
+        self.normalized_shape, self.epsilon = normalized_shape, real_number(f"{self.cls_name}: epsilon", epsilon)
         self.begin_norm_axis, self.begin_params_axis = begin_norm_axis, begin_params_axis
         shape = check_ints(self, "normalized_shape", tuple(normalized_shape), len(normalized_shape))
         self.gamma = new_parameter(gamma_init, shape, "gamma", dtype)
@@ -282,7 +289,7 @@ class GroupNorm(Cell):
         self.num_channels = check_int(self, "num_channels", num_channels)
         if num_channels % num_groups:
             raise ArgumentError(f"GroupNorm: num_groups {num_groups} must divide num_channels {num_channels}")
-        self.eps = number(self.cls_name, "eps", eps)
+        self.eps = real_number(f"{self.cls_name}: eps", eps)
         affine = flag(self, "affine", affine)
         self.gamma = new_parameter(gamma_init, (num_channels,), "gamma", dtype, requires_grad=affine)
         self.beta = new_parameter(beta_init, (num_channels,), "beta", dtype, requires_grad=affine)
@@ -331,7 +338,14 @@ class InstanceNorm2d(_Moving):
 
 
 class InstanceNorm1d(InstanceNorm2d):
-    """``InstanceNorm2d`` of data (batch, channels, length)."""
+    """``InstanceNorm2d`` of data (batch, channels, length).
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.InstanceNorm1d(3)(ops.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     _ranks = (3,)
 

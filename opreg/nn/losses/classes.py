@@ -6,11 +6,11 @@ import math
 
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ...core.spec import show
 from ...errors import ShapeError
 from ..ops import losses as functions
 from ..ops.activation import log_softmax
-from ..optim.settings import flag, number
 from .base import LossBase, mean, sum_over
 
 __all__ = ["SoftmaxCrossEntropyWithLogits", "NLLLoss", "CrossEntropyLoss", "FocalLoss", "MultiMarginLoss", "CTCLoss"]
@@ -35,7 +35,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     def __init__(self, sparse: bool = False, reduction: str = "none"):
         super().__init__(reduction)
-        self.sparse = flag(self.cls_name, "sparse", sparse)
+        self.sparse = flag(f"{self.cls_name}: sparse", sparse)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)
@@ -105,7 +105,7 @@ class CrossEntropyLoss(NLLLoss):
     def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
                  label_smoothing: float = 0.0):
         super().__init__(weight, ignore_index, reduction)
-        self.label_smoothing = number(self.cls_name, "label_smoothing", label_smoothing, 0.0, 1.0)
+        self.label_smoothing = real_number(f"{self.cls_name}: label_smoothing", label_smoothing, 0.0, 1.0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)
@@ -136,7 +136,7 @@ class FocalLoss(LossBase):
 
     def __init__(self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str = "mean"):
         super().__init__(reduction)
-        self.weight, self.gamma = self._weight("weight", weight), number(self.cls_name, "gamma", gamma)
+        self.weight, self.gamma = self._weight("weight", weight), real_number(f"{self.cls_name}: gamma", gamma)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)
@@ -176,7 +176,7 @@ class MultiMarginLoss(LossBase):
         super().__init__(reduction)
         if p not in (1, 2):
             raise ValueError(f"{self.cls_name}: p must be 1 or 2, got {p!r}")
-        self.p, self.margin = int(p), number(self.cls_name, "margin", margin, -math.inf)
+        self.p, self.margin = int(p), real_number(f"{self.cls_name}: margin", margin, -math.inf)
         self.weight = self._weight("weight", weight)
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class CTCLoss(LossBase):
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
         super().__init__(reduction)
         self.blank = blank
-        self.zero_infinity = flag(self.cls_name, "zero_infinity", zero_infinity)
+        self.zero_infinity = flag(f"{self.cls_name}: zero_infinity", zero_infinity)
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
         self._tensors(log_probs=log_probs, targets=targets)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import real_number
 from ..ops import losses as functions
-from ..optim.settings import number
 from .base import LossBase
 
 __all__ = ["L1Loss", "MAELoss", "MSELoss", "RMSELoss", "SmoothL1Loss", "HuberLoss"]
@@ -96,7 +96,7 @@ class SmoothL1Loss(LossBase):
 
     def __init__(self, beta: float = 1.0, reduction: str = "none"):
         super().__init__(reduction)
-        self.beta = number(self.cls_name, "beta", beta, inside=True)
+        self.beta = real_number(f"{self.cls_name}: beta", beta, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._alike(logits=logits, labels=labels)
@@ -124,7 +124,7 @@ class HuberLoss(LossBase):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
         super().__init__(reduction)
-        self.delta = number(self.cls_name, "delta", delta, inside=True)
+        self.delta = real_number(f"{self.cls_name}: delta", delta, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)

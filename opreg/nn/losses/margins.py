@@ -9,12 +9,12 @@ from typing import Any
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ...errors import ShapeError, did_you_mean
 from ..layers.activation import get_activation
 from ..ops import losses as functions
 from ..ops.lift import to_common_dtype
 from ..ops.reduce import norm
-from ..optim.settings import flag, number
 from .base import LossBase, sum_over
 
 __all__ = [
@@ -42,7 +42,7 @@ class CosineEmbeddingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
         super().__init__(reduction)
-        self.margin = number(self.cls_name, "margin", margin, -1.0, 1.0)
+        self.margin = real_number(f"{self.cls_name}: margin", margin, -1.0, 1.0)
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         self._alike(logits_x1=logits_x1, logits_x2=logits_x2)
@@ -59,11 +59,17 @@ class HingeEmbeddingLoss(LossBase):
         Distance below which dissimilar pairs add to the loss.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> round(float(nn.HingeEmbeddingLoss()(Tensor([0.3, 0.4]), Tensor([1.0, -1.0]))), 3)
+    0.45
     """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
         super().__init__(reduction)
-        self.margin = number(self.cls_name, "margin", margin, -math.inf)
+        self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels)
@@ -89,7 +95,7 @@ class MarginRankingLoss(LossBase):
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean"):
         super().__init__(reduction)
-        self.margin = number(self.cls_name, "margin", margin, -math.inf)
+        self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         self._alike(input1=input1, input2=input2)
@@ -104,6 +110,12 @@ class SoftMarginLoss(LossBase):
     ----------
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> round(float(nn.SoftMarginLoss()(Tensor([0.0, 0.0]), Tensor([1.0, -1.0]))), 3)
+    0.693
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -137,9 +149,9 @@ class TripletMarginLoss(LossBase):
     def __init__(self, p: float = 2, swap: bool = False, eps: float = 1e-6, reduction: str = "mean",
                  margin: float = 1.0):
         super().__init__(reduction)
-        self.p, self.swap = number(self.cls_name, "p", p, inside=True), flag(self.cls_name, "swap", swap)
-        self.eps = number(self.cls_name, "eps", eps)
-        self.margin = number(self.cls_name, "margin", margin, inside=True)
+        self.p, self.swap = real_number(f"{self.cls_name}: p", p, inside=True), flag(f"{self.cls_name}: swap", swap)
+        self.eps = real_number(f"{self.cls_name}: eps", eps)
+        self.margin = real_number(f"{self.cls_name}: margin", margin, inside=True)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         self._tensors(x=x, positive=positive, negative=negative)
@@ -172,7 +184,8 @@ class TripletMarginWithDistanceLoss(LossBase):
                  reduction: str = "mean", margin: float = 1.0):
         super().__init__(reduction)
         self.distance_function = _distance if distance_function is None else distance_function
-        self.swap, self.margin = flag(self.cls_name, "swap", swap), number(self.cls_name, "margin", margin, -math.inf)
+        self.swap = flag(f"{self.cls_name}: swap", swap)
+        self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         self._tensors(x=x, positive=positive, negative=negative)
@@ -217,7 +230,7 @@ class DiceLoss(LossBase):
 
     def __init__(self, smooth: float = 1e-5):
         super().__init__()
-        self.smooth = number(self.cls_name, "smooth", smooth, inside=True)
+        self.smooth = real_number(f"{self.cls_name}: smooth", smooth, inside=True)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
         self._alike(logits=logits, label=label)

@@ -6,10 +6,10 @@ import math
 
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ..ops import losses as functions
 from ..ops.lift import floating
 from ..ops.losses import above
-from ..optim.settings import flag, number
 from .base import LossBase
 
 __all__ = [
@@ -126,6 +126,12 @@ class PoissonNLLLoss(LossBase):
         Term that keeps the logarithm of a rate finite.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> float(nn.PoissonNLLLoss()(Tensor([0.0]), Tensor([2.0])))
+    1.0
     """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
@@ -158,12 +164,19 @@ class GaussianNLLLoss(LossBase):
         Smallest variance that is used.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> loss = nn.GaussianNLLLoss()
+    >>> float(loss(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])))  # mean, label, variance
+    2.0
     """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
         super().__init__(reduction)
-        self.full = flag(self.cls_name, "full", full)
-        self.eps = number(self.cls_name, "eps", eps, inside=True)
+        self.full = flag(f"{self.cls_name}: full", full)
+        self.eps = real_number(f"{self.cls_name}: eps", eps, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
         self._tensors(logits=logits, labels=labels, var=var)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.settings import flag, real_number, whole_number
 from ...core.spec import is_numpy_float
 from ...errors import ArgumentError, did_you_mean
-from ..optim.settings import check_int, flag, number
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]
@@ -36,13 +36,13 @@ class ConfusionMatrix(Metric):
 
     def __init__(self, num_classes: int, normalize: str = "no_norm", threshold: float = 0.5):
         super().__init__()
-        self.num_classes = check_int("ConfusionMatrix", "num_classes", num_classes, 1)
+        self.num_classes = whole_number("ConfusionMatrix: num_classes", num_classes, 1)
         kinds = ("no_norm", "target", "prediction", "all")
         if normalize not in kinds:
             raise ValueError(f"ConfusionMatrix: normalize must be one of {', '.join(map(repr, kinds))}, got "
                              f"{normalize!r}")
         self.normalize = normalize
-        self.threshold = number("ConfusionMatrix", "threshold", threshold, -np.inf)
+        self.threshold = real_number("ConfusionMatrix: threshold", threshold, -np.inf)
         self.clear()
 
     def clear(self) -> None:
@@ -100,8 +100,8 @@ class ConfusionMatrixMetric(Metric):
     def __init__(self, skip_channel: bool = True, metric_name: str = "sensitivity", calculation_method: bool = False,
                  decrease: str = "mean"):
         super().__init__()
-        self.skip_channel = flag("ConfusionMatrixMetric", "skip_channel", skip_channel)
-        self.calculation_method = flag("ConfusionMatrixMetric", "calculation_method", calculation_method)
+        self.skip_channel = flag("ConfusionMatrixMetric: skip_channel", skip_channel)
+        self.calculation_method = flag("ConfusionMatrixMetric: calculation_method", calculation_method)
         if not isinstance(metric_name, str):
             raise TypeError(f"ConfusionMatrixMetric: metric_name must be a str, got {type(metric_name).__name__}")
         self.metric_name = metric_name
@@ -252,7 +252,7 @@ class ROC(Metric):
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None):
         super().__init__()
-        self.class_num = None if class_num is None else check_int("ROC", "class_num", class_num, 1)
+        self.class_num = None if class_num is None else whole_number("ROC: class_num", class_num, 1)
         if pos_label is not None and not isinstance(pos_label, int):
             raise TypeError(f"ROC: pos_label must be an int, got {type(pos_label).__name__}")
         self.pos_label = pos_label

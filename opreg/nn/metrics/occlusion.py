@@ -9,8 +9,8 @@ import numpy as np
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
+from ...core.settings import real_number, whole_number
 from ...errors import ArgumentError
-from ..optim.settings import check_int, number
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["OcclusionSensitivity"]
@@ -46,9 +46,9 @@ class OcclusionSensitivity(Metric):
 
     def __init__(self, pad_val: float = 0.0, margin: int = 2, n_batch: int = 128, b_box: list[int] | None = None):
         super().__init__()
-        self.pad_val = number("OcclusionSensitivity", "pad_val", pad_val, -np.inf)
-        self.margin = check_int("OcclusionSensitivity", "margin", margin, 1)
-        self.n_batch = check_int("OcclusionSensitivity", "n_batch", n_batch, 1)
+        self.pad_val = real_number("OcclusionSensitivity: pad_val", pad_val, -np.inf)
+        self.margin = whole_number("OcclusionSensitivity: margin", margin, 1)
+        self.n_batch = whole_number("OcclusionSensitivity: n_batch", n_batch, 1)
         if b_box is not None and not isinstance(b_box, list):
             raise ArgumentError(f"OcclusionSensitivity: b_box must be a list of int, got {type(b_box).__name__}")
         self.b_box = b_box

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.settings import flag, real_number, whole_number
 from ...measures import LEAST, f_score, negative_log_likelihood
-from ..optim.settings import check_int, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["Accuracy", "F1", "Fbeta", "Loss", "MAE", "MSE", "Perplexity", "Precision", "Recall",
@@ -97,7 +97,7 @@ class TopKCategoricalAccuracy(_PerSample):
     """
 
     def __init__(self, k: int):
-        self.k = check_int("TopKCategoricalAccuracy", "k", k, 1)
+        self.k = whole_number("TopKCategoricalAccuracy: k", k, 1)
         super().__init__()
 
     def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
@@ -259,7 +259,7 @@ class _Positives(_ClassMeasure):
 
     def eval(self, average: bool = False) -> Any:
         """The metric of each class, or of each sample if samples have several classes; or their mean."""
-        flag(type(self).__name__, "average", average)
+        flag(f"{type(self).__name__}: average", average)
         self._some(self._class_num)
         result = self._share(*self._counts)
         return result.mean() if average else result
@@ -319,7 +319,7 @@ class Fbeta(_Positives):
     """
 
     def __init__(self, beta: float):
-        self.beta = number(type(self).__name__, "beta", beta, inside=True)
+        self.beta = real_number(f"{type(self).__name__}: beta", beta, inside=True)
         super().__init__()
 
     def _share(self, both: np.ndarray, predicted: np.ndarray, positive: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.settings import flag, real_number, whole_number
 from ...errors import ArgumentError
-from ..optim.settings import check_int, flag, number
 from .metric import Mean, Metric, rearrange_inputs
 
 __all__ = ["BleuScore", "CosineSimilarity", "Dice"]
@@ -33,10 +33,10 @@ class BleuScore(Metric):
 
     def __init__(self, n_gram: int = 4, smooth: bool = False):
         super().__init__()
-        self.n_gram = check_int("BleuScore", "n_gram", n_gram, 1)
+        self.n_gram = whole_number("BleuScore: n_gram", n_gram, 1)
         if self.n_gram > 4:
             raise ValueError(f"BleuScore: n_gram must be from 1 to 4, got {n_gram}")
-        self.smooth = flag("BleuScore", "smooth", smooth)
+        self.smooth = flag("BleuScore: smooth", smooth)
         self.clear()
 
     def clear(self) -> None:
@@ -95,7 +95,7 @@ class CosineSimilarity(Metric):
         super().__init__()
         self.similarity = _one_of("similarity", similarity, ("dot", "cosine"))
         self.reduction = _one_of("reduction", reduction, ("none", "sum", "mean"))
-        self.zero_diagonal = flag("CosineSimilarity", "zero_diagonal", zero_diagonal)
+        self.zero_diagonal = flag("CosineSimilarity: zero_diagonal", zero_diagonal)
         self.clear()
 
     def clear(self) -> None:
@@ -140,7 +140,7 @@ class Dice(Mean):
 
     def __init__(self, smooth: float = 1e-5):
         super().__init__()
-        self.smooth = number("Dice", "smooth", smooth, inside=True)
+        self.smooth = real_number("Dice: smooth", smooth, inside=True)
         self.clear()
 
     @rearrange_inputs

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.settings import flag, real_number
 from ...errors import ArgumentError
-from ..optim.settings import flag, number
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["HausdorffDistance", "MeanSurfaceDistance", "RootMeanSquareDistance"]
@@ -85,9 +85,10 @@ class HausdorffDistance(_Surfaces):
 
     def __init__(self, distance_metric: str = "euclidean", percentile: float | None = None,
                  directed: bool | None = False, crop: bool | None = True):
-        self.percentile = None if percentile is None else number("HausdorffDistance", "percentile", percentile, 0, 100)
-        self.directed = flag("HausdorffDistance", "directed", bool(directed) if directed is None else directed)
-        self.crop = flag("HausdorffDistance", "crop", bool(crop) if crop is None else crop)
+        self.percentile = (None if percentile is None else
+                           real_number("HausdorffDistance: percentile", percentile, 0, 100))
+        self.directed = flag("HausdorffDistance: directed", bool(directed) if directed is None else directed)
+        self.crop = flag("HausdorffDistance: crop", bool(crop) if crop is None else crop)
         super().__init__(distance_metric)
 
     def _cut(self) -> list[np.ndarray]:
@@ -128,7 +129,7 @@ class MeanSurfaceDistance(_Surfaces):
     """
 
     def __init__(self, symmetric: bool = False, distance_metric: str = "euclidean"):
-        self.symmetric = flag(type(self).__name__, "symmetric", symmetric)
+        self.symmetric = flag(f"{type(self).__name__}: symmetric", symmetric)
         super().__init__(distance_metric)
 
     def _means(self, power: int) -> list[Any]:

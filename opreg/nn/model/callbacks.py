@@ -12,7 +12,7 @@ import numpy as np
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
-from ..optim.settings import check_int, flag
+from ...core.settings import flag, whole_number
 from .callback import Callback, RunContext, loss_of
 
 __all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
@@ -43,7 +43,7 @@ class LossMonitor(Callback):
     """
 
     def __init__(self, per_print_times: int = 1):
-        self._per_print_times = check_int("LossMonitor", "per_print_times", per_print_times)
+        self._per_print_times = whole_number("LossMonitor: per_print_times", per_print_times)
         self._last_print_time = 0
 
     def step_end(self, run_context: RunContext) -> None:
@@ -80,7 +80,7 @@ class TimeMonitor(Callback):
     """
 
     def __init__(self, data_size: int | None = None, data_time: bool = False):
-        self.data_size, self.data_time = data_size, flag("TimeMonitor", "data_time", data_time)
+        self.data_size, self.data_time = data_size, flag("TimeMonitor: data_time", data_time)
         self.epoch_time = self._left = time.perf_counter()
         self._waited = 0.0
 
@@ -101,7 +101,7 @@ class TimeMonitor(Callback):
         """Print the times."""
         elapsed = (time.perf_counter() - self.epoch_time) * 1000
         params = run_context.original_args()
-        steps = check_int("TimeMonitor", "data_size", params.get("batch_num") or self.data_size, 1)
+        steps = whole_number("TimeMonitor: data_size", params.get("batch_num") or self.data_size, 1)
         waited = f" (data time: {self._waited * 1000 / steps:5.3f} ms)" if self.data_time else ""
         print_above(f"{params.get('mode', '').title()} epoch time: {elapsed:5.3f} ms, "
                     f"per step time: {elapsed / steps:5.3f} ms{waited}")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...cells.cell import Cell
+from ...core.settings import flag, whole_number
 from ..checkpoint import save_checkpoint
-from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
@@ -57,7 +57,7 @@ class CheckpointConfig:
                    "keep_checkpoint_per_n_minutes": keep_checkpoint_per_n_minutes}
         for name, value in numbers.items():
             if value is not None:
-                check_int("CheckpointConfig", name, value)
+                whole_number(f"CheckpointConfig: {name}", value)
         if not any(numbers.values()):
             raise ValueError(f"CheckpointConfig: one of {', '.join(numbers)} must be above 0")
         if saved_network is not None and not isinstance(saved_network, Cell):
@@ -71,7 +71,7 @@ class CheckpointConfig:
         self.integrated_save, self.async_save = integrated_save, async_save
         self.saved_network, self.append_dict = saved_network, _append_info(append_info)
         self.enc_key, self.enc_mode, self.crc_check, self.format = enc_key, enc_mode, crc_check, format
-        self.exception_save = flag("CheckpointConfig", "exception_save", exception_save)
+        self.exception_save = flag("CheckpointConfig: exception_save", exception_save)
 
     def get_checkpoint_policy(self) -> dict[str, Any]:
         """The settings of times and number of files, as a dict."""

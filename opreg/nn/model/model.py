@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
+from ...core.settings import flag, whole_number
 from ...errors import note, refuse_keywords
 from ...training_line import TrainingLine
 from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
 from ..metrics import Loss, Metric, get_metrics
 from ..optim.optimizer import Optimizer
-from ..optim.settings import check_int, flag
 from ..parallel import get_auto_parallel_context
 from ..train import WithEvalCell, WithLossCell
 from .batches import Batches
@@ -159,7 +159,7 @@ class Model:
         valid_dataset_sink_mode : bool
             Accepted without effect.
         """
-        flag("Model.fit", "valid_dataset_sink_mode", valid_dataset_sink_mode)
+        flag("Model.fit: valid_dataset_sink_mode", valid_dataset_sink_mode)
         if not isinstance(valid_frequency, (int, list)):
             raise TypeError(f"Model.fit: valid_frequency must be an int or a list, got "
                             f"{type(valid_frequency).__name__}")
@@ -170,10 +170,10 @@ class Model:
 
     def _run(self, owner: str, epoch: int, data: Any, valid: Any, frequency: int | list[int], callbacks: Given,
              sink: bool, sink_size: int, initial_epoch: int, progress: bool | None) -> None:
-        flag(owner, "dataset_sink_mode", sink)
-        check_int(owner, "epoch", epoch, 1)
-        check_int(owner, "initial_epoch", initial_epoch)
-        if check_int(owner, "sink_size", sink_size, -1) == 0:
+        flag(f"{owner}: dataset_sink_mode", sink)
+        whole_number(f"{owner}: epoch", epoch, 1)
+        whole_number(f"{owner}: initial_epoch", initial_epoch)
+        if whole_number(f"{owner}: sink_size", sink_size, -1) == 0:
             raise ValueError(f"{owner}: sink_size must be -1 or above 0")
         if initial_epoch >= epoch:
             raise ValueError(f"{owner}: epoch is the number of the last epoch, and must be greater than initial_epoch, "
@@ -264,7 +264,7 @@ class Model:
         dataset_sink_mode : bool
             Accepted without effect.
         """
-        flag("Model.eval", "dataset_sink_mode", dataset_sink_mode)
+        flag("Model.eval: dataset_sink_mode", dataset_sink_mode)
         if not self._metric_fns:
             raise ValueError("Model.eval: the model needs metrics=")
         batches = Batches("Model.eval", valid_dataset)
@@ -323,14 +323,18 @@ class Model:
         if loss is not None and places is not None:
             loss.update(outputs[places[0]])
 
-    def predict(self, *predict_data: Any) -> Any:
+    def predict(self, *predict_data: Any, backend: str | None = None, config: dict[str, Any] | None = None) -> Any:
         """Run the network in predict mode.
 
         Parameters
         ----------
         *predict_data : Tensor
             Its inputs.
+        backend : {None, "lite"}
+            Accepted without effect, as is ``config``.
         """
+        if backend not in (None, "lite"):
+            raise ValueError(f"Model.predict: backend must be 'lite' or None, got {backend!r}")
         for batch in predict_data:
             if batch is not None and not isinstance(batch, (Tensor, int, float, str, tuple, list, dict)):
                 raise TypeError(f"Model.predict: inputs must be Tensors, got {type(batch).__name__}")

@@ -11,7 +11,7 @@ import numpy as np
 from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
-from ..optim.settings import check_int, flag, number
+from ...core.settings import flag, real_number, whole_number
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
 
@@ -32,9 +32,9 @@ class _Watched(Callback):
         if mode not in ("auto", "min", "max"):
             raise ValueError(f"{owner}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         self.monitor, self.mode = monitor, mode
-        self.min_delta = abs(number(owner, "min_delta", min_delta, -math.inf))
-        self.patience = check_int(owner, "patience", patience)
-        self.verbose = flag(owner, "verbose", verbose)
+        self.min_delta = abs(real_number(f"{owner}: min_delta", min_delta, -math.inf))
+        self.patience = whole_number(f"{owner}: patience", patience)
+        self.verbose = flag(f"{owner}: verbose", verbose)
         self._less = mode == "min" or (mode == "auto" and monitor in _LESS_IS_BETTER)
         self._begin()
 
@@ -100,8 +100,8 @@ class EarlyStopping(_Watched):
         self.stopped_epoch = 0
         self._weights: list[tuple[Parameter, np.ndarray]] = []
         super().__init__(monitor, min_delta, patience, verbose, mode)
-        self.baseline = None if baseline is None else number("EarlyStopping", "baseline", baseline, -math.inf)
-        self.restore_best_weights = flag("EarlyStopping", "restore_best_weights", restore_best_weights)
+        self.baseline = None if baseline is None else real_number("EarlyStopping: baseline", baseline, -math.inf)
+        self.restore_best_weights = flag("EarlyStopping: restore_best_weights", restore_best_weights)
 
     def _begin(self) -> None:
         super()._begin()
@@ -173,9 +173,9 @@ class ReduceLROnPlateau(_Watched):
                  mode: str = "auto", min_delta: float = 1e-4, cooldown: int = 0, min_lr: float = 0):
         self.cooldown_counter = 0
         super().__init__(monitor, min_delta, patience, verbose, mode)
-        self.factor = number("ReduceLROnPlateau", "factor", factor, 0.0, 1.0, inside=True)
-        self.cooldown = check_int("ReduceLROnPlateau", "cooldown", cooldown)
-        self.min_lr = number("ReduceLROnPlateau", "min_lr", min_lr)
+        self.factor = real_number("ReduceLROnPlateau: factor", factor, 0.0, 1.0, inside=True)
+        self.cooldown = whole_number("ReduceLROnPlateau: cooldown", cooldown)
+        self.min_lr = real_number("ReduceLROnPlateau: min_lr", min_lr)
 
     def _begin(self) -> None:
         super()._begin()

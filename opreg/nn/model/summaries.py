@@ -17,8 +17,8 @@ from opreg.data import codec
 
 from ...aliases import inner
 from ...core.protobuf import field, varint
+from ...core.settings import flag, whole_number
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from ..optim.settings import check_int, flag
 from .callback import Callback, RunContext, loss_of
 
 __all__ = ["SummaryCollector", "SummaryRecord"]
@@ -240,9 +240,9 @@ class SummaryCollector(Callback):
                  collect_specified_data: dict[str, Any] | None = None, keep_default_action: bool = True,
                  custom_lineage_data: object = None, collect_tensor_freq: int | None = None,
                  max_file_size: int | None = None, export_options: object = None):
-        self._every = check_int("SummaryCollector", "collect_freq", collect_freq, 1)
+        self._every = whole_number("SummaryCollector: collect_freq", collect_freq, 1)
         metric = (collect_specified_data or {}).get("collect_metric")
-        keeps_default = flag("SummaryCollector", "keep_default_action", keep_default_action)
+        keeps_default = flag("SummaryCollector: keep_default_action", keep_default_action)
         self._wanted = keeps_default if metric is None else metric
         self._folder = summary_dir
         self._record: SummaryRecord | None = None

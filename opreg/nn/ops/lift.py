@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
+from ...core.settings import dimensions
 from ...core.spec import as_dtype, is_floating
 from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
@@ -119,10 +121,7 @@ def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
 
 def shape_of(size: AnyShape) -> tuple[int, ...]:
     """A shape given as an int, a tuple or list, or a tensor with values."""
-    if isinstance(size, (int, np.integer)):
-        return (int(size),)
-    lengths = tensor(size).asnumpy() if isinstance(size, (TensorBase, NDArray)) else size
-    return tuple(int(length) for length in lengths)
+    return dimensions("shape", tensor(size).asnumpy() if isinstance(size, (TensorBase, NDArray)) else size, -math.inf)
 
 
 def whole_dtype(dtype: TensorDType, default: np.dtype | type[np.generic]) -> np.dtype:

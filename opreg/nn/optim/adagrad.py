@@ -9,9 +9,9 @@ from ...builtin.optimizers.update_formulas import adadelta_step, leader_step, rm
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from .optimizer import Params, Rate, store
 from .rule import Rule
-from .settings import flag, number
 
 __all__ = ["RMSProp", "Adagrad", "ProximalAdagrad", "FTRL", "Adadelta"]
 
@@ -48,10 +48,10 @@ class RMSProp(Rule):
                  epsilon: float = 1e-10, use_locking: bool = False, centered: bool = False, loss_scale: float = 1.0,
                  weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.decay = number("RMSProp", "decay", decay)
-        self.momentum = number("RMSProp", "momentum", momentum)
-        self.epsilon = number("RMSProp", "epsilon", epsilon, inside=True)
-        self.centered = flag("RMSProp", "centered", centered)
+        self.decay = real_number("RMSProp: decay", decay)
+        self.momentum = real_number("RMSProp: momentum", momentum)
+        self.epsilon = real_number("RMSProp: epsilon", epsilon, inside=True)
+        self.centered = flag("RMSProp: centered", centered)
         self.ms, self.moment = self._states("mean_square", 1.0), self._states("moment")
         if centered:
             self.mg = self._states("mean_grad")
@@ -91,8 +91,8 @@ class Adagrad(Rule):
     def __init__(self, params: Params, accum: float = 0.1, learning_rate: Rate = 0.001, update_slots: bool = True,
                  loss_scale: float = 1.0, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.update_slots = flag("Adagrad", "update_slots", update_slots)
-        self.accum = self._states("accum", number("Adagrad", "accum", accum))
+        self.update_slots = flag("Adagrad: update_slots", update_slots)
+        self.accum = self._states("accum", real_number("Adagrad: accum", accum))
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
@@ -126,9 +126,9 @@ class ProximalAdagrad(Rule):
                  l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
                  weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.accum = self._states("accum", number("ProximalAdagrad", "accum", accum))
-        self.l1 = number("ProximalAdagrad", "l1", l1)
-        self.l2 = number("ProximalAdagrad", "l2", l2)
+        self.accum = self._states("accum", real_number("ProximalAdagrad: accum", accum))
+        self.l1 = real_number("ProximalAdagrad: l1", l1)
+        self.l2 = real_number("ProximalAdagrad: l2", l2)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
@@ -172,10 +172,10 @@ class FTRL(Rule):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
             raise ValueError("FTRL: expected one learning rate for all steps and groups")
-        self.moments = self._states("moments", number("FTRL", "initial_accum", initial_accum))
+        self.moments = self._states("moments", real_number("FTRL: initial_accum", initial_accum))
         self.linear = self._states("linear")
-        self.l1, self.l2 = number("FTRL", "l1", l1), number("FTRL", "l2", l2)
-        self.lr_power = number("FTRL", "lr_power", lr_power, -math.inf, 0.0)
+        self.l1, self.l2 = real_number("FTRL: l1", l1), real_number("FTRL: l2", l2)
+        self.lr_power = real_number("FTRL: lr_power", lr_power, -math.inf, 0.0)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         for total, linear, (p, g, lr) in zip(self.moments, self.linear, self._prepared(gradients)):
@@ -203,13 +203,21 @@ class Adadelta(Rule):
         Decay factor of the averages, from 0 to 1.
     epsilon : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = nn.Adadelta([weight])((Tensor([1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.997]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1.0, rho: float = 0.9, epsilon: float = 1e-6,
                  loss_scale: float = 1.0, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.rho = number("Adadelta", "rho", rho, 0.0, 1.0)
-        self.epsilon = number("Adadelta", "epsilon", epsilon)
+        self.rho = real_number("Adadelta: rho", rho, 0.0, 1.0)
+        self.epsilon = real_number("Adadelta: epsilon", epsilon)
         self.accum, self.accum_update = self._states("accum"), self._states("accum_update")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:

@@ -14,9 +14,9 @@ from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from .optimizer import Params, Rate, store
 from .rule import FLOAT, Rule, pair
-from .settings import flag, number
 
 __all__ = ["SGD", "ASGD", "Momentum", "Rprop"]
 
@@ -62,9 +62,9 @@ class SGD(Rule):
     def __init__(self, params: Params, learning_rate: Rate = 0.1, momentum: float = 0.0, dampening: float = 0.0,
                  weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        momentum_value = number("SGD", "momentum", momentum)
-        self.dampening = number("SGD", "dampening", dampening)
-        self.nesterov = flag("SGD", "nesterov", nesterov)
+        momentum_value = real_number("SGD: momentum", momentum)
+        self.dampening = real_number("SGD: dampening", dampening)
+        self.nesterov = flag("SGD: nesterov", nesterov)
         if nesterov and (not momentum_value or dampening):
             raise ValueError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
                              f"{dampening}")
@@ -115,9 +115,9 @@ class ASGD(Rule):
     def __init__(self, params: Params, learning_rate: Rate = 0.1, lambd: float = 1e-4, alpha: float = 0.75,
                  t0: float = 1e6, weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay)
-        self.lambd = number("ASGD", "lambd", lambd)
-        self.alpha = number("ASGD", "alpha", alpha)
-        self.t0 = number("ASGD", "t0", t0)
+        self.lambd = real_number("ASGD: lambd", lambd)
+        self.alpha = real_number("ASGD: alpha", alpha)
+        self.t0 = real_number("ASGD: t0", t0)
         self.eta = self._states_of("eta", lambda p: np.zeros((), np.float32))
         self.ax = self._states("ax_")
 
@@ -158,8 +158,8 @@ class Momentum(Rule):
     def __init__(self, params: Params, learning_rate: Rate, momentum: float, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0, use_nesterov: bool = False):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        self.momentum = Parameter(number("Momentum", "momentum", momentum), name="momentum")
-        self.use_nesterov = flag("Momentum", "use_nesterov", use_nesterov)
+        self.momentum = Parameter(real_number("Momentum: momentum", momentum), name="momentum")
+        self.use_nesterov = flag("Momentum: use_nesterov", use_nesterov)
         self.moments = self._states("moments")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
@@ -185,17 +185,25 @@ class Rprop(Rule):
         Factors of ``s`` when the sign changes, below 1, and when it does not, above 1.
     step_sizes : tuple of two floats
         Bounds of ``s``.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0, 1.0]), name="w")
+    >>> _ = nn.Rprop([weight], learning_rate=0.1)((Tensor([0.001, -100.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.9 1.1]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, etas: tuple[float, float] = (0.5, 1.2),
                  step_sizes: tuple[float, float] = (1e-6, 50.0), weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay)
         shrink, grow = pair("Rprop", "etas", etas)
-        self.etaminus = number("Rprop", "etas[0]", shrink, 0.0, 1.0, inside=True)
-        self.etaplus = number("Rprop", "etas[1]", grow, 1.0, inside=True)
+        self.etaminus = real_number("Rprop: etas[0]", shrink, 0.0, 1.0, inside=True)
+        self.etaplus = real_number("Rprop: etas[1]", grow, 1.0, inside=True)
         least, most = pair("Rprop", "step_sizes", step_sizes)
-        self.step_size_min = number("Rprop", "step_sizes[0]", least)
-        self.step_size_max = number("Rprop", "step_sizes[1]", most, self.step_size_min)
+        self.step_size_min = real_number("Rprop: step_sizes[0]", least)
+        self.step_size_max = real_number("Rprop: step_sizes[1]", most, self.step_size_min)
         self.prev, self.step_size = self._states("prev"), self._states("step_size")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:

@@ -9,9 +9,9 @@ from ...builtin.optimizers.update_formulas import trust_ratio
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from .optimizer import Optimizer
 from .rule import norm
-from .settings import flag, number
 
 __all__ = ["LARS"]
 
@@ -56,9 +56,9 @@ class LARS(Optimizer):
             raise TypeError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
         self.opt, self.global_step = optimizer, optimizer.global_step
-        self.epsilon = number("LARS", "epsilon", epsilon)
-        self.coefficient = number("LARS", "coefficient", coefficient, inside=True)
-        self.use_clip = flag("LARS", "use_clip", use_clip)
+        self.epsilon = real_number("LARS: epsilon", epsilon)
+        self.coefficient = real_number("LARS: coefficient", coefficient, inside=True)
+        self.use_clip = flag("LARS: use_clip", use_clip)
         chosen = _is_weight if lars_filter is None else lars_filter
         self.lars_flag = tuple([bool(chosen(p)) for p in self.parameters])
         optimizer._wrapped, optimizer.decay_flags = True, (False,) * len(self.parameters)

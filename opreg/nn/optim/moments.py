@@ -11,10 +11,10 @@ from ...cells.cell import Cell
 from ...cells.parameter import Parameter, ParameterTuple
 from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ...core.spec import Shape
 from .optimizer import Params, Rate, store
 from .rule import FLOAT, Rule, norm, one_minus, pair
-from .settings import flag, number
 
 __all__ = ["Adam", "LazyAdam", "AdamOffload", "AdamWeightDecay", "Lamb", "AdaFactor", "AdaMax"]
 
@@ -70,12 +70,12 @@ class Adam(Rule):
                  eps: float = 1e-8, use_locking: bool = False, use_nesterov: bool = False,
                  weight_decay: float | Cell = 0.0, loss_scale: float = 1.0, use_amsgrad: bool = False,
                  use_lazy: bool = False, use_offload: bool = False):
-        if flag("Adam", "use_lazy", use_lazy) + flag("Adam", "use_offload", use_offload) + bool(use_amsgrad) > 1:
+        if flag("Adam: use_lazy", use_lazy) + flag("Adam: use_offload", use_offload) + bool(use_amsgrad) > 1:
             raise ValueError("Adam: only one of use_lazy, use_offload and use_amsgrad can be True")
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
-        self.use_nesterov = flag("Adam", "use_nesterov", use_nesterov)
-        self.use_amsgrad = flag("Adam", "use_amsgrad", use_amsgrad)
+        self.use_nesterov = flag("Adam: use_nesterov", use_nesterov)
+        self.use_amsgrad = flag("Adam: use_amsgrad", use_amsgrad)
         self.beta1_power, self.beta2_power = _one("beta1_power"), _one("beta2_power")
         self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
         if use_amsgrad:
@@ -173,6 +173,14 @@ class Lamb(Rule):
         Decay factors of the averages, between 0 and 1.
     eps : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([3.0, 4.0]), name="w")
+    >>> _ = nn.Lamb([weight], learning_rate=0.1)((Tensor([1.0, 1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [2.646 3.646]
     """
 
     def __init__(self, params: Params, learning_rate: Rate, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
@@ -232,8 +240,8 @@ class AdaFactor(Rule):
                  clip_threshold: float = 1.0, decay_rate: float = 0.8, beta1: float | None = 0.9,
                  weight_decay: float = 0.0, scale_parameter: bool = True, relative_step: bool = True,
                  warmup_init: bool = False, compression: bool = False, loss_scale: float = 1.0):
-        self.relative_step = flag("AdaFactor", "relative_step", relative_step)
-        self.warmup_init = flag("AdaFactor", "warmup_init", warmup_init)
+        self.relative_step = flag("AdaFactor: relative_step", relative_step)
+        self.warmup_init = flag("AdaFactor: warmup_init", warmup_init)
         if relative_step and learning_rate is not None:
             raise ValueError(f"AdaFactor: relative_step=True computes the learning rate, got learning_rate="
                              f"{learning_rate}")
@@ -241,12 +249,12 @@ class AdaFactor(Rule):
             raise ValueError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay)
         first, second = pair("AdaFactor", "eps", eps)
-        self.epsilons = number("AdaFactor", "eps[0]", first), number("AdaFactor", "eps[1]", second)
-        self.clip_threshold = number("AdaFactor", "clip_threshold", clip_threshold)
-        self.decay_rate = number("AdaFactor", "decay_rate", decay_rate)
-        self.beta1 = 0.0 if beta1 is None else number("AdaFactor", "beta1", beta1)
-        self.scale_parameter = flag("AdaFactor", "scale_parameter", scale_parameter) and not self.dynamic_lr
-        self.compression = flag("AdaFactor", "compression", compression)
+        self.epsilons = real_number("AdaFactor: eps[0]", first), real_number("AdaFactor: eps[1]", second)
+        self.clip_threshold = real_number("AdaFactor: clip_threshold", clip_threshold)
+        self.decay_rate = real_number("AdaFactor: decay_rate", decay_rate)
+        self.beta1 = 0.0 if beta1 is None else real_number("AdaFactor: beta1", beta1)
+        self.scale_parameter = flag("AdaFactor: scale_parameter", scale_parameter) and not self.dynamic_lr
+        self.compression = flag("AdaFactor: compression", compression)
         self.loss_scale = loss_scale
         if self.beta1:
             self.exp_avg = self._states("exp_avg")
@@ -322,6 +330,14 @@ class AdaMax(Rule):
         Decay factors of the average of the gradient, and of its largest absolute value, between 0 and 1.
     eps : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = nn.AdaMax([weight], learning_rate=0.1)((Tensor([1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.9]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,

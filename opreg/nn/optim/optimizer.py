@@ -22,11 +22,11 @@ from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...core.other_names import OPTIMIZERS
 from ...core.registry import ops
+from ...core.settings import flag, real_number
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..ops.multitype import HyperMap, Map
 from .schedule import HeldRate, LearningRateSchedule, ListedRate
-from .settings import flag, number
 
 __all__ = ["Optimizer", "store", "Params", "Rate"]
 
@@ -147,7 +147,7 @@ class Optimizer(Cell):
             self._set_rates(value)
         else:
             if name == "loss_scale":
-                value = number(self.cls_name, name, value, inside=True)
+                value = real_number(f"{self.cls_name}: {name}", value, inside=True)
             super().__setattr__(name, value)
             if name == "learning_rate" and "_decays" in attributes:
                 self._share_rate()
@@ -228,14 +228,14 @@ class Optimizer(Cell):
             return rate
         steps: ArrayLike
         if is_number(rate):
-            steps = number(self.cls_name, name, rate)
+            steps = real_number(f"{self.cls_name}: {name}", rate)
         elif isinstance(rate, (NDArray, np.ndarray)):
             steps = rate.asnumpy() if isinstance(rate, NDArray) else rate
         elif isinstance(rate, (str, dict)) or not isinstance(rate, Iterable):
             raise ArgumentError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
                                 f"LearningRateSchedule, got {type(rate).__name__}")
         else:
-            steps = [number(self.cls_name, name, step) for step in rate]
+            steps = [real_number(f"{self.cls_name}: {name}", step) for step in rate]
         if np.ndim(steps) == 0 and isinstance(rate, np.ndarray):
             raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
                             "LearningRateSchedule, got an array without axes")
@@ -248,7 +248,7 @@ class Optimizer(Cell):
     def _decay(self, decay: float | Cell) -> float | Cell:
         """A weight decay, checked."""
         if not isinstance(decay, Cell):
-            return number(self.cls_name, "weight_decay", decay)
+            return real_number(f"{self.cls_name}: weight_decay", decay)
         if not self._calls_decays:
             raise TypeError(f"{self.cls_name}: weight_decay must be a float, also in a group, got a Cell; "
                             "only Momentum takes a Cell")
@@ -277,7 +277,7 @@ class Optimizer(Cell):
                     raise ValueError(f"{self.cls_name}: group {i} lists {own_rate.learning_rate.size} learning rates, "
                                      f"others list {listed}")
             own_decay = self._decay(group["weight_decay"]) if "weight_decay" in group else decay
-            centered = flag(self.cls_name, "grad_centralization", group.get("grad_centralization", False))
+            centered = flag(f"{self.cls_name}: grad_centralization", group.get("grad_centralization", False))
             for p in self._listed(group.get("params"), f"params of group {i}"):
                 if not isinstance(p, Parameter):
                     raise TypeError(f"{self.cls_name}: group {i}: params must be Parameters, got {type(p).__name__}")

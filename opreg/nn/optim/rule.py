@@ -11,8 +11,8 @@ from ...builtin.optimizers.update_formulas import average
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
+from ...core.settings import real_number
 from .optimizer import Optimizer, store
-from .settings import number
 
 __all__ = ["FLOAT", "Rule", "norm", "one_minus", "pair"]
 
@@ -31,9 +31,9 @@ class Rule(Optimizer):
 
     def _averages(self, beta1: float, beta2: float, eps: float) -> None:
         """Set the decay factors of two averages, and the term that keeps a denominator from zero."""
-        self.beta1 = number(self.cls_name, "beta1", beta1, 0.0, 1.0, inside=True)
-        self.beta2 = number(self.cls_name, "beta2", beta2, 0.0, 1.0, inside=True)
-        self.eps = number(self.cls_name, "eps", eps, inside=True)
+        self.beta1 = real_number(f"{self.cls_name}: beta1", beta1, 0.0, 1.0, inside=True)
+        self.beta2 = real_number(f"{self.cls_name}: beta2", beta2, 0.0, 1.0, inside=True)
+        self.eps = real_number(f"{self.cls_name}: eps", eps, inside=True)
 
     def _mean(self, state: Parameter, value: Tensor, decay: float) -> Tensor:
         """A moving average updated by a value; it is stored as the state."""

@@ -11,7 +11,7 @@ from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
-from .settings import check_int, flag, number
+from ...core.settings import flag, real_number, whole_number
 
 __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
            "PolynomialDecayLR", "WarmUpLR", "piecewise_constant_lr", "exponential_decay_lr",
@@ -63,10 +63,10 @@ class _Decay(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False):
         super().__init__()
-        self.learning_rate = number(self.cls_name, "learning_rate", learning_rate, inside=True)
-        self.decay_rate = number(self.cls_name, "decay_rate", decay_rate, inside=True)
-        self.decay_steps = check_int(self.cls_name, "decay_steps", decay_steps, 1)
-        self.is_stair = flag(self.cls_name, "is_stair", is_stair)
+        self.learning_rate = real_number(f"{self.cls_name}: learning_rate", learning_rate, inside=True)
+        self.decay_rate = real_number(f"{self.cls_name}: decay_rate", decay_rate, inside=True)
+        self.decay_steps = whole_number(f"{self.cls_name}: decay_steps", decay_steps, 1)
+        self.is_stair = flag(f"{self.cls_name}: is_stair", is_stair)
 
     def _part(self, global_step: Tensor) -> Tensor:
         part = _steps(global_step) / self.decay_steps
@@ -104,6 +104,13 @@ class NaturalExpDecayLR(_Decay):
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
         See ``ExponentialDecayLR``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> schedule = nn.NaturalExpDecayLR(0.1, 0.9, 4, True)
+    >>> print(round(float(schedule(Tensor(4))), 4))
+    0.0027
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -118,6 +125,13 @@ class InverseDecayLR(_Decay):
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
         See ``ExponentialDecayLR``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> schedule = nn.InverseDecayLR(0.1, 0.5, 4, True)
+    >>> print(round(float(schedule(Tensor(8))), 4))
+    0.05
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -144,9 +158,9 @@ class CosineDecayLR(LearningRateSchedule):
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int):
         super().__init__()
-        self.min_lr = number("CosineDecayLR", "min_lr", min_lr)
-        self.max_lr = number("CosineDecayLR", "max_lr", max_lr, inside=True)
-        self.decay_steps = check_int("CosineDecayLR", "decay_steps", decay_steps, 1)
+        self.min_lr = real_number("CosineDecayLR: min_lr", min_lr)
+        self.max_lr = real_number("CosineDecayLR: max_lr", max_lr, inside=True)
+        self.decay_steps = whole_number("CosineDecayLR: decay_steps", decay_steps, 1)
         if min_lr >= max_lr:
             raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
 
@@ -180,11 +194,11 @@ class PolynomialDecayLR(LearningRateSchedule):
     def __init__(self, learning_rate: float, end_learning_rate: float, decay_steps: int, power: float,
                  update_decay_steps: bool = False):
         super().__init__()
-        self.learning_rate = number("PolynomialDecayLR", "learning_rate", learning_rate, inside=True)
-        self.end_learning_rate = number("PolynomialDecayLR", "end_learning_rate", end_learning_rate)
-        self.decay_steps = check_int("PolynomialDecayLR", "decay_steps", decay_steps, 1)
-        self.power = number("PolynomialDecayLR", "power", power, inside=True)
-        self.update_decay_steps = flag("PolynomialDecayLR", "update_decay_steps", update_decay_steps)
+        self.learning_rate = real_number("PolynomialDecayLR: learning_rate", learning_rate, inside=True)
+        self.end_learning_rate = real_number("PolynomialDecayLR: end_learning_rate", end_learning_rate)
+        self.decay_steps = whole_number("PolynomialDecayLR: decay_steps", decay_steps, 1)
+        self.power = real_number("PolynomialDecayLR: power", power, inside=True)
+        self.update_decay_steps = flag("PolynomialDecayLR: update_decay_steps", update_decay_steps)
 
     def construct(self, global_step: Tensor) -> Tensor:
         part = _steps(global_step) / self.decay_steps
@@ -215,8 +229,8 @@ class WarmUpLR(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, warmup_steps: int):
         super().__init__()
-        self.learning_rate = number("WarmUpLR", "learning_rate", learning_rate)
-        self.warmup_steps = check_int("WarmUpLR", "warmup_steps", warmup_steps, 1)
+        self.learning_rate = real_number("WarmUpLR: learning_rate", learning_rate)
+        self.warmup_steps = whole_number("WarmUpLR: warmup_steps", warmup_steps, 1)
 
     def construct(self, global_step: Tensor) -> Tensor:
         part = ops._minimum_scalar(_steps(global_step), scalar=float(self.warmup_steps)) / self.warmup_steps
@@ -242,16 +256,16 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
         raise ValueError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got {len(learning_rates)}")
     rates: list[float] = []
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
-        if check_int(owner, f"milestone {i}", end, 1) <= len(rates):
+        if whole_number(f"{owner}: milestone {i}", end, 1) <= len(rates):
             raise ValueError(f"{owner}: milestones must increase, got {end} after {len(rates)}")
-        rates += [number(owner, f"learning rate {i}", rate)] * (end - len(rates))
+        rates += [real_number(f"{owner}: learning rate {i}", rate)] * (end - len(rates))
     return rates
 
 
 def _by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
     """The rate of the epoch of each step."""
-    check_int(owner, "total_step", total_step, 1)
-    check_int(owner, "step_per_epoch", step_per_epoch, 1)
+    whole_number(f"{owner}: total_step", total_step, 1)
+    whole_number(f"{owner}: step_per_epoch", step_per_epoch, 1)
     return [rate(step // step_per_epoch) for step in range(total_step)]
 
 
@@ -289,10 +303,10 @@ def inverse_decay_lr(learning_rate: float, decay_rate: float, total_step: int, s
 def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
            ) -> Callable[[int], float]:
     """Epoch as a multiple of ``decay_epoch``."""
-    number(owner, "learning_rate", learning_rate, inside=True)
-    number(owner, "decay_rate", decay_rate, inside=True)
-    check_int(owner, "decay_epoch", decay_epoch, 1)
-    return (lambda epoch: epoch // decay_epoch) if flag(owner, "is_stair", is_stair) else \
+    real_number(f"{owner}: learning_rate", learning_rate, inside=True)
+    real_number(f"{owner}: decay_rate", decay_rate, inside=True)
+    whole_number(f"{owner}: decay_epoch", decay_epoch, 1)
+    return (lambda epoch: epoch // decay_epoch) if flag(f"{owner}: is_stair", is_stair) else \
         (lambda epoch: epoch / decay_epoch)
 
 
@@ -305,9 +319,9 @@ def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoc
     >>> [round(rate, 3) for rate in cosine_decay_lr(0.0, 0.1, 4, 2, 2)]
     [0.1, 0.1, 0.05, 0.05]
     """
-    number("cosine_decay_lr", "min_lr", min_lr)
-    number("cosine_decay_lr", "max_lr", max_lr, inside=True)
-    check_int("cosine_decay_lr", "decay_epoch", decay_epoch, 1)
+    real_number("cosine_decay_lr: min_lr", min_lr)
+    real_number("cosine_decay_lr: max_lr", max_lr, inside=True)
+    whole_number("cosine_decay_lr: decay_epoch", decay_epoch, 1)
     if min_lr >= max_lr:
         raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
     return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
@@ -326,11 +340,11 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
     >>> [round(rate, 3) for rate in polynomial_decay_lr(0.1, 0.0, 4, 2, 2, 1.0)]
     [0.1, 0.1, 0.05, 0.05]
     """
-    number("polynomial_decay_lr", "learning_rate", learning_rate, inside=True)
-    number("polynomial_decay_lr", "end_learning_rate", end_learning_rate)
-    number("polynomial_decay_lr", "power", power, inside=True)
-    check_int("polynomial_decay_lr", "decay_epoch", decay_epoch, 1)
-    flag("polynomial_decay_lr", "update_decay_epoch", update_decay_epoch)
+    real_number("polynomial_decay_lr: learning_rate", learning_rate, inside=True)
+    real_number("polynomial_decay_lr: end_learning_rate", end_learning_rate)
+    real_number("polynomial_decay_lr: power", power, inside=True)
+    whole_number("polynomial_decay_lr: decay_epoch", decay_epoch, 1)
+    flag("polynomial_decay_lr: update_decay_epoch", update_decay_epoch)
 
     def rate(epoch: int) -> float:
         part = epoch / decay_epoch
@@ -348,7 +362,7 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     >>> warmup_lr(0.5, 4, 1, 2)
     [0.0, 0.25, 0.5, 0.5]
     """
-    number("warmup_lr", "learning_rate", learning_rate)
-    check_int("warmup_lr", "warmup_epoch", warmup_epoch, 1)
+    real_number("warmup_lr: learning_rate", learning_rate)
+    whole_number("warmup_lr: warmup_epoch", warmup_epoch, 1)
     return _by_epoch("warmup_lr", total_step, step_per_epoch,
                      lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)
