@@ -36,7 +36,7 @@ KERNELS = {(op.name, kernel.name) for op in operators() if chosen(op.name) for k
 ROWS = [(row, dtype) for row in all_rows() for dtype in row.dtypes or (None,) if others(get(row.op))]
 #: Reasons why a kernel may decline all rows.
 NEVER = ("no vectorised form", "nothing to compute", "is not installed", "OPREG_JIT=numpy forbids it",
-         "has no threads to be held")
+         "has no threads to be held", "a call of NumPy reduces as fast")
 # Operators whose sets lie along the first axis for every input.
 FIRST_AXIS = {"_backward_IdentityAttachKLSparseReg": "its axis is not the last"}
 #: Kernels compiled from expressions: the text is the same in float32 and float64. tests/backends/test_numba.py tests

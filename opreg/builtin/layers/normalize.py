@@ -18,13 +18,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from ...backends.expressions import attach_loop
 from ...core.array_module import einsum_of
 from ...core.cache import cached
+from ...core.launch import Call, reference
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import Shape, check_axis, show
 from ...core.threads import by_rows
 from ...core.value import Value
+from ...elementwise.expression import sqrt, square
+from ...elementwise.loops import Loop, sets
+from ...elementwise.rows import RowLayout, row_mean, row_size, row_sum
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
@@ -132,6 +139,27 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
     return elements_xp
 
 
+def _loop_for_devices(op: Op, function: Callable[..., Any], inputs: tuple[RowLayout, ...], scale: int | None = None
+                      ) -> None:
+    """Give an operator on sets of elements the kernels of devices for a loop; ``scale`` is an input along the second
+    axis of the view."""
+
+    def loop_of(call: Call) -> Loop | str:
+        if call.xp is np:
+            return "a call of NumPy reduces as fast"
+        over, axis, groups = [call.attrs[name] for name in ("over", "axis", "num_groups")]
+        attrs = {"eps": call.attrs["eps"]} if "eps" in call.attrs else {}
+        read = list(inputs)
+        if scale is not None and call.attrs["scaled"]:
+            along = {"batch": RowLayout.ROW, "axis": RowLayout.COLUMN, "group": RowLayout.CYCLE}[over]
+            read.insert(scale, along)
+        described = sets(function, 2 if over == "group" else axis, tuple(read), exclude=over == "batch",
+                         keepdims=over == "axis", groups=groups if over == "group" else None, **attrs)
+        return described.on([array.shape for array in call.ins])
+
+    attach_loop(op, loop_of, lambda call: reference(call).steps()[0])
+
+
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
     """Mean, variance and centred values of ``x``, all in the view."""
     totals = by_rows(xp, x, lambda rows: einsum_of(xp)(layout.total, x[rows]))
@@ -171,6 +199,7 @@ def _scaled(xp: ArrayModule, layout: Layout, y: Array, x: Array, scale: Array) -
 
 
 _over_sets(normalize_scale, 0, (1,), 0, _scaled)
+_loop_for_devices(normalize_scale, lambda x, scale: x * scale, (RowLayout.ELEMENT, RowLayout.ROW))
 
 
 @normalize_scale.grad
@@ -186,6 +215,7 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
 
 _over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, data, like: [
     einsum_of(xp)(layout.total, wide(data).reshape(layout.view))])
+_loop_for_devices(normalize_total, row_sum, (RowLayout.ELEMENT,))
 linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 
@@ -209,7 +239,13 @@ def _moments(xp: ArrayModule, layout: Layout, data: Array, like: Array, eps: flo
     return [mean, 1.0 / xp.sqrt(variance + eps)]
 
 
+def _moments_of(x: Any, *, eps: float) -> tuple[Any, Any]:
+    mean = row_mean(x)
+    return mean, 1.0 / sqrt(row_mean(square(x - mean)) + eps)
+
+
 _over_sets(normalize_moments, 0, (1,), 2, _moments)
+_loop_for_devices(normalize_moments, _moments_of, (RowLayout.ELEMENT,))
 
 
 @normalize_moments.grad
@@ -261,6 +297,8 @@ def _sums(xp: ArrayModule, layout: Layout, g: Array, data: Array, mean: Array, i
 
 
 backward_sums_xp = _over_sets(backward_sums, 1, (2, 3), 2, _sums)
+_loop_for_devices(backward_sums, lambda g, x, mean, inverse: (row_sum(g * (x - mean)) * inverse, row_sum(g)),
+                  (RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW, RowLayout.ROW))
 by_axis(backward_sums, (0, 1), outs=())
 
 
@@ -306,7 +344,15 @@ def _through_normalized(xp: ArrayModule, layout: Layout, y: Array, x: Array, g: 
     by_rows(xp, x, work)
 
 
+def _slope(g: Any, x: Any, *statistics: Any) -> Any:
+    *gamma, mean, inverse, product, total = statistics
+    share = 1.0 / row_size()
+    slope = (g - total * share) - (x - mean) * (inverse * product * share)
+    return slope * (inverse * gamma[0] if gamma else inverse)
+
+
 backward_normalize_xp = _over_sets(backward_normalize, 1, (), 0, _through_normalized)
+_loop_for_devices(backward_normalize, _slope, (RowLayout.ELEMENT,) * 2 + (RowLayout.ROW,) * 4, 2)
 
 
 @backward_normalize.grad

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.layers import batch_norm, normalize
+from opreg.builtin.layers import batch_norm
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
-from opreg.core.op import Op
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
-from opreg.elementwise.rows import RowLayout, row_mean, row_size, row_sum, traced
+from opreg.elementwise.rows import RowLayout, row_mean, row_size, traced
 from opreg.typing import Array
 
 from .. import elementwise
@@ -142,65 +141,3 @@ attach(batch_norm.batch_norm_with_relu, in_pieces, _batch_norm(relu=True))
 attach(batch_norm.batch_norm_v1, in_pieces, _batch_norm(variance=True))
 attach(batch_norm.sync_batch_norm, in_pieces, _batch_norm(variance=True))
 attach(batch_norm.nn_batch_norm, in_pieces, _batch_norm(population=True))
-
-# -------------------------------------------------------------------------------------- parts of gradients
-
-
-def _moments(x: Any, *, eps: float) -> tuple[Any, Any]:
-    mean = row_mean(x)
-    return mean, 1.0 / sqrt(row_mean(square(x - mean)) + eps)
-
-
-def _backward_sums(g: Any, x: Any, mean: Any, inverse: Any) -> tuple[Any, Any]:
-    return row_sum(g * (x - mean)) * inverse, row_sum(g)
-
-
-def _backward(g: Any, x: Any, *statistics: Any) -> Any:
-    *gamma, mean, inverse, product, total, share = statistics
-    slope = (g - total * share) - (x - mean) * (inverse * product * share)
-    return slope * (inverse * gamma[0] if gamma else inverse)
-
-
-def _total(x: Any) -> Any:
-    return row_sum(x)
-
-
-def _scale(x: Any, scale: Any) -> Any:
-    return x * scale
-
-
-def _by_layout(op: Op, formula: Callable[..., Any], data: int, elements: Sequence[int], sums: bool) -> None:
-    """Give an operator on sets of elements the kernel ``cuda``, computed by a formula.
-
-    Inputs listed in ``elements`` have the shape of the data; others have one value per set. Results have one value per
-    set with ``sums``, else the shape of the data.
-    """
-
-    def layout_steps(call: Call) -> list[Callable]:
-        layout, axes = _layout(call, call.ins[data])
-        ins = [(array.reshape(layout.view), _ELEMENT) if i in elements else (array.reshape(layout.keep), _SET)
-               for i, array in enumerate(call.ins) if i not in op.traits.unread]
-        outs = [_view(out, layout.keep if sums else layout.view) for out in call.outs]
-        if not sums:
-            return [_elementwise(call, formula, [array for array, _ in ins], outs)]
-        settings = {"eps": call.attrs["eps"]} if "eps" in call.attrs else {}
-        return _sets(call, formula, ins, outs, axes, **settings)
-
-    attach(op, in_pieces, layout_steps)
-
-
-def _backward_steps(call: Call) -> list[Callable]:
-    g, data, *gamma, mean, inverse, product, total = call.ins
-    layout, _ = _layout(call, data)
-    share = call.xp.full((1,) * len(layout.view), 1.0 / layout.size, dtype=mean.dtype)
-    return [_elementwise(call, _backward, [g.reshape(layout.view), data.reshape(layout.view),
-                                           *[array.reshape(layout.scale) for array in gamma],
-                                           *[array.reshape(layout.keep) for array in (mean, inverse, product, total)],
-                                           share], [_view(call.outs[0], layout.view)])]
-
-
-attach(normalize.backward_normalize, in_pieces, _backward_steps)
-_by_layout(normalize.normalize_moments, _moments, 0, [0], True)
-_by_layout(normalize.backward_sums, _backward_sums, 1, [0, 1], True)
-_by_layout(normalize.normalize_total, _total, 0, [0], True)
-_by_layout(normalize.normalize_scale, _scale, 0, [0], False)
