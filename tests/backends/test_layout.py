@@ -22,6 +22,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.symbol import compile as compiler
 from tests.backends.kernels import skip_lacking
+from tests.cuda.device import gpus
 
 sym, nd = mx.sym, mx.nd
 pytestmark = pytest.mark.skipif(shared_library.missing() is not None, reason="needs oneDNN")
@@ -192,6 +193,13 @@ def test_a_plan_of_training_moves_the_output_gradient_once():
         ("_to_channels_first", False), ("_to_channels_last", False), ("_backward_relu", True),
         ("_batch_norm_gradient", True), ("_backward_Convolution_data", True), ("_to_channels_first", False),
         ("_backward_Convolution_weight", True)]
+
+
+def test_the_gradient_of_a_norm_on_a_device_is_left_to_the_device_beside_this_library():
+    with gpus():
+        x = sym.Variable("data")
+        executor = sym.BatchNorm(x, fix_gamma=False, name="norm").simple_bind(mx.gpu(0), data=(2, 3, 8, 8))
+        assert "_batch_norm_gradient" not in [name for name, _ in steps(executor, True)]
 
 
 def test_means_over_places_need_no_copy():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
+
 from opreg.builtin.layers.normalize import backward_normalize, backward_sums
 from opreg.core.graph import Node
 from opreg.symbol.program import Program
@@ -16,8 +18,8 @@ __all__ = ["fuse_bn_backward"]
 
 
 def _key(program: Program, node: Node) -> Hashable:
-    """The inputs and the axis of the sums, and the entries of the sums."""
-    if node.attrs["over"] != "batch":
+    """The inputs and the axis of the sums, and the entries of the sums; None for nodes that oneDNN does not compute."""
+    if node.attrs["over"] != "batch" or program.contexts[node].xp is not np:
         return None
     if node.op is backward_sums:
         return node.inputs, node.attrs["axis"], ((node, 0), (node, 1))
