@@ -175,7 +175,7 @@ def test_imports_form_no_circles() -> None:
 #: Circles of imports within an entry of the floors, where those for type checkers count: how many modules each has. The
 #: list may only shrink.
 CIRCLES = {
-    "opreg.cells": [11, 8],
+    "opreg.cells": [10, 8],
     "opreg.core": [5],
     "opreg.custom": [2],
     "opreg.gluon": [2],

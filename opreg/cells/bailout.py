@@ -7,8 +7,8 @@ were called already are not called again. A trace stops at code that no graph ca
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from opreg.ndarray.ndarray import NDArray
 
@@ -17,11 +17,14 @@ from ..errors import OpError
 
 if TYPE_CHECKING:
     from .guards import Answer, Fork
-    from .python_op import RecordedRun
     from .reads import Reads
     from .tensor import Tensor
 
-__all__ = ["Bailout", "CallSignature", "SignatureChanged", "CallSignatures", "LeftToPython", "ReadChanged"]
+__all__ = ["Bailout", "CallSignature", "SignatureChanged", "CallSignatures", "LeftToPython", "ReadChanged",
+           "RecordedRun"]
+
+#: Variables and results of a run, over which its gradient runs backward.
+RecordedRun: TypeAlias = "tuple[Sequence[Tensor], Sequence[Tensor]]"
 
 
 class Bailout(Exception):

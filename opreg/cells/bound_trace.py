@@ -27,10 +27,11 @@ from ..core.versions import WATCHED, Targets, written, wrote
 from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
+from .bailout import RecordedRun
 from .captures import variables_lent
 from .parameter import Parameter
 from .plan_memory import PlanMemory
-from .python_op import PYTHON, Record, RecordedRun
+from .python_op import PYTHON, Record
 from .state import STATE
 from .tensor import Tensor
 from .traced import Traced

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.ndarray import NDArray
@@ -23,7 +23,7 @@ from ..core.tracing import TracedValue
 from ..core.value import Value
 from ..core.versions import tick
 from ..errors import ArgumentError
-from .bailout import CallSignature, CallSignatures, LeftToPython, SignatureChanged
+from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged
 from .captures import captured_variables, lent_entries, sources_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
@@ -34,10 +34,8 @@ from .tree import flatten, key_of
 if TYPE_CHECKING:
     from .trace import FunctionTracer
 
-__all__ = ["PYTHON", "Record", "RecordedRun", "add_call", "call", "spec_of"]
+__all__ = ["PYTHON", "Record", "add_call", "call", "spec_of"]
 
-#: Variables and results of a run, over which its gradient runs backward.
-RecordedRun: TypeAlias = tuple[Sequence[Tensor], Sequence[Tensor]]
 _NOTHING: RecordedRun = ((), ())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import MODE
 from .context_settings import get_context
@@ -14,7 +14,7 @@ from .reads import Watcher
 if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray
 
-    from .python_op import Record, RecordedRun
+    from .bailout import RecordedRun
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "checks_bprop", "untraced"]
@@ -25,8 +25,8 @@ class _State(threading.local):
     observer: Watcher | None = None  # observer of the Python code that runs
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient of a gradient is computed
-    #: Results that Python calls of the current plan store for their gradients.
-    runs: dict[Record, RecordedRun] | None = None
+    #: Results that Python calls of the current plan store for their gradients, by the record of the call.
+    runs: dict[Any, RecordedRun] | None = None
     weights: tuple[NDArray, ...] = ()  # Parameters with respect to which running functions are differentiated
     #: While a plan runs whose hooks may have gradients, the arrays that they may capture.
     outside: Sequence[NDArray] | None = None
