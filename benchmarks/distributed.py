@@ -228,7 +228,7 @@ def shown(found: dict[str, Any], count: int) -> str:
         rows.append((name, _bytes(step["bytes"]), *map(_milliseconds, (
             step["one"], step["silent"], step["behind"], step["plan"])), f"{max(0.0, 1 - added / whole):.0%}",
             f"{step['one'] / step['plan']:.2f}", _milliseconds(model)))
-    parts.append(_table(("a step", "gradients", "1 rank, ms", f"{count} without sums, ms", "sums behind backward, ms",
+    parts.append(_table(("a step", "gradients", "1 rank, ms", f"{count} without sums, ms", "sums after backward, ms",
                          "in the plan, ms", "hidden", "1 rank / in the plan", "model, nothing hidden, ms"), rows))
     parts.append(_table(("bucket", *[_bytes(nbytes) for nbytes, _ in found["buckets"]]), [
         ("ResNet-18, a step, ms", *[_milliseconds(seconds) for _, seconds in found["buckets"]])]))

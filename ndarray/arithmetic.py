@@ -27,13 +27,13 @@ _Scalars: TypeAlias = dict[np.dtype, dict[float | str, np.ndarray]]
 #: Scalars as 0-d arrays of floating dtypes, and integers as 0-d arrays of any dtype.
 _SCALARS: _Scalars = {}
 _INTEGERS: _Scalars = {}
-#: The largest integer up to which attributes, which are floats, hold each.
+#: Attributes are floats, which represent each integer up to this one.
 _REACH = 2 ** 53
 
 
 def _scalar(value: float, dtype: np.dtype, scalars: _Scalars) -> np.ndarray | None:
-    """A scalar as a 0-d array, with which a ufunc is twice as fast as with a Python number; None if an integer dtype
-    does not hold it, or an attribute."""
+    """A scalar as a 0-d array, with which a ufunc is twice as fast as with a Python number; None if an integer dtype,
+    or a float as an attribute, does not represent it."""
     if not is_numpy_float(dtype):
         reach = np.iinfo(dtype)
         if scalars is _SCALARS or not max(reach.min, -_REACH) <= value <= min(reach.max, _REACH):

@@ -66,41 +66,97 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
 
 
 def pause(train_mode: bool = False) -> Recording:
-    """A context manager in which nothing is recorded."""
+    """A context manager in which nothing is recorded.
+
+    Examples
+    --------
+    >>> x = array([2.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y = x * x
+    ...     with pause():
+    ...         factor = x * 10  # a constant for the gradient
+    ...     z = y * factor
+    >>> z.backward()
+    >>> x.grad.asnumpy()
+    array([80.], dtype=float32)
+    """
     return UserRecording("autograd.pause()", False, train_mode)
 
 
 def train_mode() -> Recording:
-    """A context manager in which operators run as in training."""
+    """A context manager in which operators run as in training.
+
+    Examples
+    --------
+    >>> with record(train_mode=False), train_mode():
+    ...     print(is_training())
+    True
+    """
     return UserRecording("autograd.train_mode()", None, True)
 
 
 def predict_mode() -> Recording:
-    """A context manager in which operators run as in inference."""
+    """A context manager in which operators run as in inference.
+
+    Examples
+    --------
+    >>> with record(), predict_mode():
+    ...     print(is_recording(), is_training())
+    True False
+    """
     return UserRecording("autograd.predict_mode()", None, False)
 
 
 def is_recording() -> bool:
-    """Whether operators are recorded now."""
+    """Whether operators are recorded now.
+
+    Examples
+    --------
+    >>> with record():
+    ...     print(is_recording())
+    True
+    """
     return bool(MODE.recording)
 
 
 def is_training() -> bool:
-    """Whether operators run as in training now. In a Cell, it is the mode of the Cell."""
+    """Whether operators run as in training now. In a Cell, it is the mode of the Cell.
+
+    Examples
+    --------
+    >>> with record():
+    ...     print(is_training())
+    True
+    """
     if MODE.tracer is not None:
         MODE.tracer.mind_training()
     return MODE.training
 
 
 def set_recording(is_record: bool) -> bool:
-    """Set whether operators are recorded; returns what it was."""
+    """Set whether operators are recorded; returns what it was.
+
+    Examples
+    --------
+    >>> before = set_recording(True)
+    >>> before, set_recording(before)
+    (False, True)
+    """
     checked = isinstance(is_record, finite.Checked)  # the value of an earlier mode
     before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 
 
 def set_training(train_mode: bool) -> bool:
-    """Set whether operators run as in training; returns what it was."""
+    """Set whether operators run as in training; returns what it was.
+
+    Examples
+    --------
+    >>> before = set_training(True)
+    >>> before, set_training(before)
+    (False, True)
+    """
     before, MODE.training = is_training(), bool(train_mode)
     return before
 
@@ -135,6 +191,16 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
     ------
     ArgumentError
         If there are fewer.
+
+    Examples
+    --------
+    >>> x, gradient = array([3.0]), array([0.0])
+    >>> mark_variables(x, gradient)
+    >>> with record():
+    ...     y = x * x
+    >>> backward(y)
+    >>> gradient.asnumpy()
+    array([6.], dtype=float32)
     """
     variables, gradients = _as_list(variables, "variables"), _as_list(gradients, "gradients")
     count = len(variables)
@@ -143,7 +209,7 @@ def mark_variables(variables: NDArrays, gradients: NDArrays, grad_reqs: str | Se
         counts = f"mark_variables: {count} variables, {len(gradients)} gradients and {len(reqs)} requests"
         if min(len(gradients), len(reqs)) < count:
             raise ArgumentError(counts)
-        warn(f"{counts}; the first {count} of each count")
+        warn(f"{counts}; the first {count} of each are used")
     for variable, gradient, req in zip(variables, gradients, reqs):
         variable._entry = tape.leaf(variable, gradient, req)
 
@@ -163,6 +229,16 @@ def backward(heads: NDArrays, head_grads: NDArray | Sequence[NDArray | None] | N
     train_mode : bool
         Whether gradients are those of training, in whatever mode the forward pass ran. It matters for BatchNorm, for
         instance.
+
+    Examples
+    --------
+    >>> x = array([3.0])
+    >>> x.attach_grad()
+    >>> with record():
+    ...     y, z = x * 2, x * x
+    >>> backward([y, z], [array([1.0]), array([10.0])])
+    >>> x.grad.asnumpy()
+    array([62.], dtype=float32)
     """
     heads = _as_list(heads, "heads")
     backward_pass.backward(heads, None if head_grads is None else _as_list(head_grads, "head_grads"), retain_graph,

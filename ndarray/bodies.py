@@ -47,7 +47,7 @@ class Use:
     Attributes
     ----------
     name, tags, where
-                Those of its node.
+        Those of its node.
     ctx, is_train
         The device and the mode.
     ins, outs : list of Spec
@@ -71,7 +71,7 @@ class Traced(NamedTuple):
 
 
 def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
-    """Trace the body of an operator. The derivative of a body is traced behind the trace ``before`` of that body."""
+    """Trace the body of an operator. The derivative of a body is traced after the trace ``before`` of that body."""
     body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
     earlier_slots = [] if before is None else before.slots
     names = op.signature.inputs(attrs)

@@ -146,7 +146,7 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
         place = part._part_of[1]
         if place is None:
             data = part._data.reshape(base.shape)
-            part, place = _of("_np_reshape", {"newshape": base.shape}, part, data), Ellipsis
+            part, place = _recorded_result("_np_reshape", {"newshape": base.shape}, part, data), Ellipsis
         base._store(place, part)  # has no effect unless the view is a copy
         _record(base, place, part)
     for base, written, below in line:
@@ -170,11 +170,11 @@ def _refresh(array: NDArray, but: NDArray | None, written: Array) -> None:
         if not _share(part._data, region, array._ctx):  # a copy, whose memory nodes of the tape may hold
             part._data = below = array._ctx.run(region.reshape(part.shape).copy)
         name, attrs = ("_subscript", {"key": place}) if place is not None else ("_np_reshape", {"newshape": part.shape})
-        part._entry = _of(name, attrs, array, part._data)._entry
+        part._entry = _recorded_result(name, attrs, array, part._data)._entry
         _refresh(part, None, below)
 
 
-def _of(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
+def _recorded_result(name: str, attrs: Attrs, array: NDArray, data: Array) -> NDArray:
     """The recorded output of an operator on an array, over elements that are computed already."""
     result = tape.wrapped(data, array._ctx)
     result._entry = _node(name, attrs, (array._entry or tape.CONSTANT,), [array.shape], result, tape.TapeNode), 0

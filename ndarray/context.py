@@ -233,7 +233,13 @@ def present_context(ctx: Context) -> Context:
 
 
 def num_gpus() -> int:
-    """The number of usable CUDA devices; 0 if the package, the driver or the devices are missing."""
+    """The number of usable CUDA devices; 0 if the package, the driver or the devices are missing.
+
+    Examples
+    --------
+    >>> num_gpus() >= 0
+    True
+    """
     try:
         return backend("gpu").count() or 0
     except DeviceError:

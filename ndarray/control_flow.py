@@ -73,7 +73,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     loop_vars : NDArray or list of them
         The initial states.
     max_iterations : int
-        The largest number of rounds. Stacked outputs have this length, with zeros behind the last round. Without any
+        The largest number of rounds. Stacked outputs have this length, with zeros after the last round. Without any
         round, outputs are an empty list, since their shapes are unknown.
 
     Examples

@@ -68,7 +68,14 @@ def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None,
 
 def ones(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, out: NDArray | None = None,
          **keywords: object) -> NDArray:
-    """An array of ones; float32 by default."""
+    """An array of ones; float32 by default.
+
+    Examples
+    --------
+    >>> ones((2, 2)).asnumpy()
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     _refuse("ones", keywords)
     return filled_array("_ones", 1, *_place(shape, ctx, dtype), out)
 
@@ -86,7 +93,13 @@ def full(shape: ShapeLike, val: float, ctx: Context | None = None, dtype: DTypeL
 
 
 def empty(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None) -> NDArray:
-    """An array with undefined values; float32 by default."""
+    """An array with undefined values; float32 by default.
+
+    Examples
+    --------
+    >>> empty((2, 3)).shape
+    (2, 3)
+    """
     if stype not in (None, "default"):
         return sparse_arrays.zeros(stype, shape, ctx, dtype)
     shape, ctx, dtype = _place(shape, ctx, dtype)
@@ -110,18 +123,37 @@ def arange(start: float, stop: float | None = None, step: float = 1.0, repeat: i
 
 def linspace(start: float, stop: float, num: int, endpoint: bool = True, ctx: Context | None = None,
              dtype: DTypeLike = None) -> NDArray:
-    """``num`` evenly spaced values from ``start`` to ``stop``; float32 by default."""
+    """``num`` evenly spaced values from ``start`` to ``stop``; float32 by default.
+
+    Examples
+    --------
+    >>> linspace(0, 1, 5).asnumpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
     return surface("_linspace")(start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype or "float32", ctx=ctx)
 
 
 def eye(N: int, M: int = 0, k: int = 0, ctx: Context | None = None, dtype: DTypeLike = None,
         **keywords: Any) -> NDArray:
-    """A matrix with ones on the k-th diagonal and zeros elsewhere; float32 by default."""
+    """A matrix with ones on the k-th diagonal and zeros elsewhere; float32 by default.
+
+    Examples
+    --------
+    >>> eye(2, 3).asnumpy()
+    array([[1., 0., 0.],
+           [0., 1., 0.]], dtype=float32)
+    """
     return surface("_eye")(N=N, M=M, k=k, dtype=dtype or "float32", ctx=ctx, **keywords)
 
 
 def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = True) -> NDArray:
-    """Join arrays along an existing axis."""
+    """Join arrays along an existing axis.
+
+    Examples
+    --------
+    >>> concatenate([array([1.0, 2.0]), array([3.0])]).asnumpy()
+    array([1., 2., 3.], dtype=float32)
+    """
     if not arrays:
         raise ArgumentError("concatenate: expected at least one array")
     if len(arrays) == 1 and not always_copy:
@@ -130,7 +162,13 @@ def concatenate(arrays: Sequence[NDArray], axis: int = 0, always_copy: bool = Tr
 
 
 def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Sequence[int]) -> NDArray:
-    """Move axes to other positions."""
+    """Move axes to other positions.
+
+    Examples
+    --------
+    >>> moveaxis(ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     # NumPy moves the axes of an array whose shape is (1, 2, …), so the new shape is the permutation.
     axes = np.moveaxis(np.broadcast_to(np.int8(0), range(1, tensor.ndim + 1)), source, destination).shape
     axes = tuple(axis - 1 for axis in axes)
@@ -138,7 +176,14 @@ def moveaxis(tensor: NDArray, source: int | Sequence[int], destination: int | Se
 
 
 def onehot_encode(indices: NDArray, out: NDArray) -> NDArray:
-    """Store one-hot rows in ``out``: zeros with a one at each index."""
+    """Store one-hot rows in ``out``: zeros with a one at each index.
+
+    Examples
+    --------
+    >>> onehot_encode(array([1, 0]), zeros((2, 3))).asnumpy()
+    array([[0., 1., 0.],
+           [1., 0., 0.]], dtype=float32)
+    """
     out[...] = ops.one_hot(indices, depth=out.shape[1])
     return out
 

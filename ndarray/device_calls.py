@@ -92,7 +92,7 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
 
 
 def _stand_in(ctx: Context, shape: Shape, dtype: np.dtype) -> Array:
-    """An array that stands in for one of a call, with the least alignment: libraries choose algorithms by the
-    alignment."""
+    """An array that a kernel is bound to in place of a later call's array. It has the least alignment of those, since
+    libraries choose algorithms by the alignment."""
     memory = ctx.backend.empty((math.prod(shape) * dtype.itemsize + _ALIGNED,), np.dtype(np.uint8), ctx.device_id)
     return memory[_ALIGNED:].view(dtype).reshape(shape)

@@ -24,11 +24,11 @@ _UINT, _BFLOAT = 1, 4
 # deleter and flags before it.
 _BEFORE = b"dltensor"
 _STARTS = {_BEFORE: 0, b"dltensor_versioned": 32}
-# Offsets in ``DLTensor``: of the device, behind the address; of the type code, behind the device and the rank.
+# Offsets in ``DLTensor``: of the device, after the address; of the type code, after the device and the rank.
 _DEVICE, _KIND = 8, 20
 _API = ctypes.pythonapi
 #: Whether ``ndarray.__dlpack__`` has the parameter ``max_version``.
-_TODAY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
+_HAS_MAX_VERSION = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 class Capsule:
@@ -76,7 +76,7 @@ def export(array: np.ndarray, *, stream: object = None, max_version: tuple[int, 
         array = array.copy()
     bfloat16 = array.dtype.name == "bfloat16"
     shared = array.view(np.uint16) if bfloat16 else array
-    keywords: dict[str, Any] = {"max_version": max_version} if _TODAY else {}
+    keywords: dict[str, Any] = {"max_version": max_version} if _HAS_MAX_VERSION else {}
     capsule = shared.__dlpack__(stream=stream, **keywords)
     if bfloat16:
         _kind(capsule).value = _BFLOAT
@@ -111,7 +111,7 @@ def read(source: Any) -> np.ndarray:
 
 def _handed_out(source: Any) -> object:
     try:
-        return source.__dlpack__(max_version=(1, 0)) if _TODAY else source.__dlpack__()
+        return source.__dlpack__(max_version=(1, 0)) if _HAS_MAX_VERSION else source.__dlpack__()
     except TypeError:  # an older version of the protocol
         return source.__dlpack__()
 

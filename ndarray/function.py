@@ -114,14 +114,15 @@ def _prepare_by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> 
     cache = registered.calls[key]
     if cache is not None:
         attrs: Any = cache.shared()
-        if attrs is None:
+        if attrs is None and not registered.follow_class():
             attrs = registered.anew(cache.given, cache)
             if attrs.cache is cache:
                 cache.share(attrs)
-        if attrs.cache is cache:
-            return attrs, [arrays[i] for i in cache.order]
-        inputs, _ = split(op, args, keywords, _is_array)
-        return attrs, ordered_inputs(op, inputs, attrs)
+        if attrs is not None:
+            if attrs.cache is cache:
+                return attrs, [arrays[i] for i in cache.order]
+            inputs, _ = split(op, args, keywords, _is_array)
+            return attrs, ordered_inputs(op, inputs, attrs)
     attrs, values = _split_arguments(op, args, keywords)
     inputs, _, slotted = _split_form(op, args, keywords)
     if not slotted and not op.rules.data_dependent and all(

@@ -26,6 +26,15 @@ def save(fname: str | os.PathLike, data: NDArray | Sequence[NDArray] | Mapping[s
         The file. ``.npz`` selects NumPy's format, ``.safetensors`` that of this name, and any other ending MXNet's.
     data : NDArray, list of them, or dict by name
         The arrays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from opreg.ndarray import array
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/arrays", {"w": array([1.0, 2.0])})
+    ...     print(load(f"{folder}/arrays")["w"].asnumpy())
+    [1. 2.]
     """
     if isinstance(data, NDArray):
         data = [data]

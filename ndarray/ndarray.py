@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from opreg.core import host_memory
 from opreg.core.array_module import put
@@ -35,6 +34,8 @@ from .scalars import ScalarConversions
 from .subscripts import index_of, one_element
 
 if TYPE_CHECKING:  # a stub, made from the operators
+    from numpy.typing import ArrayLike
+
     from .methods import Methods
 else:
     Methods = Value
@@ -250,7 +251,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             copies without help of the host.
         blocking : bool
             False returns before a GPU has copied, as CuPy's ``get`` does. The copy runs on the current stream; it is
-            complete after ``wait_to_read()``, or after an event that is recorded behind this call. Keep the returned
+            complete after ``wait_to_read()``, or after an event that is recorded after this call. Keep the returned
             array until then. Without ``out``, it is in pinned memory, and may be given as ``out`` again. On the host,
             the copy is complete at once.
 
@@ -521,6 +522,8 @@ class NDArray(ScalarConversions, Protocols, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
+        elif value.__class__ is self._data.__class__ is np.ndarray and value.dtype.kind in "biuf":
+            source = value  # the assignment converts it as ``numbers_of`` does, without a copy
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
             self._store(key, shared, basic, references)
             return

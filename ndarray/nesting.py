@@ -11,7 +11,7 @@ __all__ = ["arrays_in", "hosted", "leaves", "mapped"]
 
 
 def leaves(value: object) -> list[Any]:
-    """The values in a nesting; a value that is no list or tuple alone.
+    """The values in a nesting, as a list; a list of one for a value that is no list or tuple.
 
     Examples
     --------

@@ -59,7 +59,7 @@ TYPES = {
     8: ("int16", "<i2"), 9: ("uint16", "<u2"), 10: ("uint32", "<u4"), 11: ("uint64", "<u8"), 12: ("bfloat16", "<u2"),
 }
 FLAGS = {name: flag for flag, (name, _) in TYPES.items()}
-# The index arrays behind the elements, by storage type.
+# The index arrays after the elements, by storage type.
 STORAGES: dict[int, tuple[str, ...]] = {
     0: (), 1: ("row indices",), 2: ("row pointers", "column indices"),
 }

@@ -86,7 +86,7 @@ class _Reader:
         raise FileFormatError(f"{self.name}: {part}: expected {expected}, found {found}")
 
     def entries(self) -> dict[str, _Entry]:
-        """Read the header, and check that every byte behind it belongs to exactly one array."""
+        """Read the header, and check that every byte after it belongs to exactly one array."""
         length = int.from_bytes(self.file.read(8), "little")
         available = self.size - 8
         if length > available:

@@ -148,7 +148,7 @@ class BaseSparseNDArray(NDArray):
     @property
     def data(self) -> NDArray:
         """A copy of the stored elements."""
-        return NDArray(self._ctx.run(self._read().numbers.copy), self._ctx)
+        return NDArray(self._ctx.run(self._read().elements.copy), self._ctx)
 
     @property
     def indices(self) -> NDArray:
@@ -245,7 +245,7 @@ class BaseSparseNDArray(NDArray):
 
     def __reduce__(self) -> Any:
         stored = self._stored.to(cpu())
-        return _restore, (self._ctx, self.stype, stored.numbers, *(getattr(stored, part) for part in self._parts),
+        return _restore, (self._ctx, self.stype, stored.elements, *(getattr(stored, part) for part in self._parts),
                           self.shape)
 
     def __getstate__(self) -> Any:
@@ -280,7 +280,7 @@ class BaseSparseNDArray(NDArray):
     def _take(self, new: Stored) -> None:
         """Have these stored elements, in the array's own dtype."""
         dtype = self._stored.dtype
-        self._stored = new if new.dtype == dtype else new.like(self._ctx.run(new.numbers.astype, dtype))
+        self._stored = new if new.dtype == dtype else new.like(self._ctx.run(new.elements.astype, dtype))
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -373,7 +373,7 @@ class CSRNDArray(BaseSparseNDArray):
         if library is None:
             raise ImportError("asscipy needs SciPy: pip install scipy")
         stored = self._stored
-        parts = [np.array(on_host(part)) for part in (stored.numbers, stored.indices, stored.indptr)]
+        parts = [np.array(on_host(part)) for part in (stored.elements, stored.indices, stored.indptr)]
         return library.csr_matrix(tuple(parts), stored.shape)
 
     def __getitem__(self, key: Any) -> NDArray:
@@ -449,14 +449,14 @@ def takes_rows(entry: Any) -> bool:
 def check_indices(stored: Stored, full: bool) -> None:
     """Raise an error if indices are not valid for the storage type. For indices on a device, the host waits for a
     copy."""
-    count, shape = stored.numbers.shape[0], stored.shape
+    count, shape = stored.elements.shape[0], stored.shape
     indices = on_host(stored.indices)
 
     def refuse(what: str) -> None:
         raise ArgumentError(f"{stored.stype} array of shape {show(shape)}: {what}")
 
     if len(indices) != count:
-        refuse(f"{len(indices)} indices for {count} stored numbers")
+        refuse(f"{len(indices)} indices for {count} stored elements")
     end = shape[0] if isinstance(stored, Rows) else shape[1]
     if isinstance(stored, Csr):
         starts = on_host(stored.indptr)
@@ -471,9 +471,9 @@ def check_indices(stored: Stored, full: bool) -> None:
         refuse("indices must rise" + ("" if isinstance(stored, Rows) else " in each row"))
 
 
-def _restore(ctx: Context, stype: str, numbers: np.ndarray, *parts_and_shape: Any) -> NDArray:
+def _restore(ctx: Context, stype: str, elements: np.ndarray, *parts_and_shape: Any) -> NDArray:
     *parts, shape = parts_and_shape  # in the order of ``_parts``
-    return over_stored(_KINDS[stype](numbers, *reversed(parts), shape), present_context(ctx))
+    return over_stored(_KINDS[stype](elements, *reversed(parts), shape), present_context(ctx))
 
 
 def record_of(value: NDArray) -> Record:
@@ -482,16 +482,16 @@ def record_of(value: NDArray) -> Record:
     if not isinstance(value, BaseSparseNDArray):
         return Record(value.asnumpy(), device)
     stored = value._stored.to(cpu())
-    return Record(stored.numbers, device, Sparse(
+    return Record(stored.elements, device, Sparse(
         value.stype, tuple(getattr(stored, part) for part in value._parts), value.shape))
 
 
 def of_record(record: Record, ctx: Context) -> NDArray:
     """The sparse array of a file record."""
-    numbers, sparse = record.array, record.sparse
-    assert numbers is not None and sparse is not None
+    elements, sparse = record.array, record.sparse
+    assert elements is not None and sparse is not None
     parts = [part.astype(INDEX, copy=False) for part in sparse.indices]
-    return over_stored(_KINDS[sparse.stype](numbers, *reversed(parts), sparse.shape), ctx)
+    return over_stored(_KINDS[sparse.stype](elements, *reversed(parts), sparse.shape), ctx)
 
 
 def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

@@ -74,10 +74,11 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         return CSRNDArray(_nothing_of("csr", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
-            numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+            elements = _numbers(arg1[0], dtype, "csr_matrix: data")
             rows, columns = (_places(index, "csr_matrix") for index in arg1[1])
-            if not len(numbers) == len(rows) == len(columns):
-                raise ArgumentError(f"csr_matrix: {len(numbers)} numbers, {len(rows)} rows and {len(columns)} columns")
+            if not len(elements) == len(rows) == len(columns):
+                raise ArgumentError(f"csr_matrix: {len(elements)} elements, but {len(rows)} rows and {len(columns)} "
+                                    "columns for them")
             if shape is None:
                 if not len(rows):
                     raise ArgumentError("csr_matrix: give the shape of a matrix without elements")
@@ -85,17 +86,17 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
             if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
                               or columns.max() >= shape[1]):
                 raise ArgumentError(f"csr_matrix: an index lies outside of a matrix of shape {show(shape)}")
-            return CSRNDArray(Csr.placed(numbers, rows, columns, shape), ctx)
+            return CSRNDArray(Csr.placed(elements, rows, columns, shape), ctx)
         if len(arg1) != 3:
             raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
                                 f"tuple of {len(arg1)}")
-        numbers = _numbers(arg1[0], dtype, "csr_matrix: data")
+        elements = _numbers(arg1[0], dtype, "csr_matrix: data")
         indices, indptr = _places(arg1[1], "csr_matrix: indices"), _places(arg1[2], "csr_matrix: indptr")
         if shape is None:
             if not len(indices):
                 raise ArgumentError("csr_matrix: give the shape of a matrix without elements")
             shape = (len(indptr) - 1, int(indices.max()) + 1)
-        stored = Csr(numbers, indices, indptr, shape)
+        stored = Csr(elements, indices, indptr, shape)
         check_indices(stored, False)
         return CSRNDArray(stored, ctx)
     if isinstance(arg1, CSRNDArray):
@@ -123,7 +124,7 @@ def _copy_elements(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtyp
     """A copy of the `Stored` of an array, in another dtype if one is given."""
     _check_agreement(array.shape, shape)
     stored = array._stored
-    return stored.like(array._ctx.run(stored.numbers.astype, stored.dtype if dtype is None else as_dtype(dtype)))
+    return stored.like(array._ctx.run(stored.elements.astype, stored.dtype if dtype is None else as_dtype(dtype)))
 
 
 def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DTypeLike, what: str) -> Any:
@@ -170,19 +171,19 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     if isinstance(arg1, tuple):
         if len(arg1) != 2:
             raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")
-        numbers = _numbers(arg1[0], dtype, "row_sparse_array: data")
+        elements = _numbers(arg1[0], dtype, "row_sparse_array: data")
         indices = _places(arg1[1], "row_sparse_array: indices")
         if shape is None:
             if not len(indices):
                 raise ArgumentError("row_sparse_array: give the shape of an array without rows")
-            shape = (int(indices.max()) + 1, *numbers.shape[1:])
+            shape = (int(indices.max()) + 1, *elements.shape[1:])
         if not len(indices):
-            numbers = numbers.reshape(0, *shape[1:])
-        if len(numbers) != len(indices) or numbers.shape[1:] != shape[1:]:
-            raise ShapeError(f"row_sparse_array: {len(indices)} indices and data of shape {show(numbers.shape)} for "
+            elements = elements.reshape(0, *shape[1:])
+        if len(elements) != len(indices) or elements.shape[1:] != shape[1:]:
+            raise ShapeError(f"row_sparse_array: {len(indices)} indices and data of shape {show(elements.shape)} for "
                              f"an array of shape {show(shape)}")
         order = np.argsort(indices, kind="stable")
-        stored = Rows(numbers[order], indices[order], shape)
+        stored = Rows(elements[order], indices[order], shape)
         check_indices(stored, True)
         return RowSparseNDArray(stored, ctx)
     if isinstance(arg1, RowSparseNDArray):

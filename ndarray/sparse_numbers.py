@@ -82,7 +82,7 @@ class Rows:
 
     Parameters
     ----------
-    numbers : array
+    elements : array
         The stored rows.
     indices : array of int64
         Their indices in the array, increasing.
@@ -93,8 +93,8 @@ class Rows:
     stype = "row_sparse"
     __array_ufunc__ = None  # NumPy leaves array + Rows to this class
 
-    def __init__(self, numbers: Array, indices: Array, shape: Shape):
-        self.numbers, self.indices, self.shape = numbers, indices, shape
+    def __init__(self, elements: Array, indices: Array, shape: Shape):
+        self.elements, self.indices, self.shape = elements, indices, shape
 
     @classmethod
     def of(cls, dense: Array) -> Rows:
@@ -104,54 +104,54 @@ class Rows:
         return cls(dense[indices], indices, dense.shape)
 
     @classmethod
-    def summed(cls, numbers: Array, indices: Array, shape: Shape) -> Rows:
+    def summed(cls, elements: Array, indices: Array, shape: Shape) -> Rows:
         """The sparse rows made from rows in any order; rows of the same index are summed in their order."""
-        if not isinstance(numbers, np.ndarray):
-            kept, places = module_of(numbers).unique(indices, return_inverse=True)
-            return cls(_sums(numbers, places, kept.size), kept.astype(INDEX), shape)
+        if not isinstance(elements, np.ndarray):
+            kept, places = module_of(elements).unique(indices, return_inverse=True)
+            return cls(_sums(elements, places, kept.size), kept.astype(INDEX), shape)
         order = np.argsort(indices, kind="stable")
         indices = indices[order]
         starts = _runs(indices)
         if len(starts) < len(indices):
-            numbers = np.add.reduceat(numbers[order], starts, axis=0, dtype=numbers.dtype)
+            elements = np.add.reduceat(elements[order], starts, axis=0, dtype=elements.dtype)
         elif len(order):
-            numbers = numbers[order]
-        return cls(numbers, indices[starts].astype(INDEX), shape)
+            elements = elements[order]
+        return cls(elements, indices[starts].astype(INDEX), shape)
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the stored elements."""
-        return self.numbers.dtype
+        return self.elements.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of the stored rows and their indices."""
-        return self.numbers.nbytes + self.indices.nbytes
+        return self.elements.nbytes + self.indices.nbytes
 
     @property
     def xp(self) -> ArrayModule:
         """The array module of the stored rows."""
-        return module_of(self.numbers)
+        return module_of(self.elements)
 
     def to(self, ctx: Context) -> Rows:
         """A copy in a context; this object if it is in that context already."""
-        return self if context_of(self.numbers).shares(ctx) else \
-            Rows(_copy_to_context(self.numbers, ctx), _copy_to_context(self.indices, ctx), self.shape)
+        return self if context_of(self.elements).shares(ctx) else \
+            Rows(_copy_to_context(self.elements, ctx), _copy_to_context(self.indices, ctx), self.shape)
 
     def dense(self) -> Array:
         """The dense array."""
         dense = self.xp.zeros(self.shape, dtype=self.dtype)
-        dense[self.indices] = self.numbers
+        dense[self.indices] = self.elements
         return dense
 
-    def like(self, numbers: Array) -> Rows:
+    def like(self, elements: Array) -> Rows:
         """Sparse rows with the same indices and other elements."""
-        return Rows(numbers, self.indices, self.shape)
+        return Rows(elements, self.indices, self.shape)
 
     def retained(self, indices: Array) -> Rows:
         """The rows that are among ``indices``, which may be in any order."""
         selected = self.xp.isin(self.indices, indices)
-        return Rows(self.numbers[selected], self.indices[selected], self.shape)
+        return Rows(self.elements[selected], self.indices[selected], self.shape)
 
     @property
     def is_full(self) -> bool:
@@ -166,11 +166,11 @@ class Rows:
         """The rows at ``indices``; zeros for rows that are not stored."""
         xp, places, count = self.xp, self.places(indices), self.indices.size
         if self.is_full:
-            return self.numbers[places]
+            return self.elements[places]
         if not count:
             return xp.zeros((*indices.shape, *self.shape[1:]), dtype=self.dtype)
         places = xp.minimum(places, count - 1)
-        rows = self.numbers[places]
+        rows = self.elements[places]
         rows[self.indices[places] != indices] = 0
         return rows
 
@@ -178,7 +178,7 @@ class Rows:
         """Apply a function to the elements of two arrays, in all rows that at least one of them stores."""
         xp = self.xp
         if self.indices is other.indices or (xp is np and np.array_equal(self.indices, other.indices)):
-            return self.like(compute(self.numbers, other.numbers))
+            return self.like(compute(self.elements, other.elements))
         indices = xp.unique(xp.concatenate([self.indices, other.indices]))
         return Rows(compute(self.rows_at(indices), other.rows_at(indices)), indices, self.shape)
 
@@ -193,7 +193,7 @@ class Csr:
 
     Parameters
     ----------
-    numbers : array
+    elements : array
         The stored elements, row by row.
     indices : array of int64
         Their columns.
@@ -205,8 +205,8 @@ class Csr:
 
     stype = "csr"
 
-    def __init__(self, numbers: Array, indices: Array, indptr: Array, shape: Shape):
-        self.numbers, self.indices, self.indptr, self.shape = numbers, indices, indptr, shape
+    def __init__(self, elements: Array, indices: Array, indptr: Array, shape: Shape):
+        self.elements, self.indices, self.indptr, self.shape = elements, indices, indptr, shape
 
     @classmethod
     def of(cls, dense: Array) -> Csr:
@@ -217,41 +217,41 @@ class Csr:
         return cls.by_rows(dense[rows, columns], rows, columns, dense.shape)
 
     @classmethod
-    def by_rows(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
+    def by_rows(cls, elements: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """Make it from elements in the order of their rows."""
-        xp = module_of(numbers)
+        xp = module_of(elements)
         indptr = xp.searchsorted(rows, xp.arange(shape[0] + 1)).astype(INDEX)
-        return cls(numbers, columns.astype(INDEX, copy=False), indptr, shape)
+        return cls(elements, columns.astype(INDEX, copy=False), indptr, shape)
 
     @classmethod
-    def placed(cls, numbers: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
+    def placed(cls, elements: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """The matrix made from elements in any order; elements of the same row and column are summed."""
-        return cls._matrix_by_keys(Rows.summed(numbers, rows.astype(INDEX) * shape[1] + columns, shape), shape)
+        return cls._matrix_by_keys(Rows.summed(elements, rows.astype(INDEX) * shape[1] + columns, shape), shape)
 
     @classmethod
-    def _matrix_by_keys(cls, elements: Rows, shape: Shape) -> Csr:
+    def _matrix_by_keys(cls, rows: Rows, shape: Shape) -> Csr:
         """The matrix from stored elements whose indices count along the rows of the matrix."""
-        return cls.by_rows(elements.numbers, elements.indices // shape[1], elements.indices % shape[1], shape)
+        return cls.by_rows(rows.elements, rows.indices // shape[1], rows.indices % shape[1], shape)
 
     @property
     def dtype(self) -> np.dtype:
         """The dtype of the stored elements."""
-        return self.numbers.dtype
+        return self.elements.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of the stored elements and their places."""
-        return self.numbers.nbytes + self.indices.nbytes + self.indptr.nbytes
+        return self.elements.nbytes + self.indices.nbytes + self.indptr.nbytes
 
     @property
     def xp(self) -> ArrayModule:
         """The array module of the stored elements."""
-        return module_of(self.numbers)
+        return module_of(self.elements)
 
     def to(self, ctx: Context) -> Csr:
         """A copy in a context; this object if it is in that context already."""
-        return self if context_of(self.numbers).shares(ctx) else \
-            Csr(_copy_to_context(self.numbers, ctx), _copy_to_context(self.indices, ctx),
+        return self if context_of(self.elements).shares(ctx) else \
+            Csr(_copy_to_context(self.elements, ctx), _copy_to_context(self.indices, ctx),
                 _copy_to_context(self.indptr, ctx), self.shape)
 
     @functools.cached_property
@@ -260,7 +260,7 @@ class Csr:
         xp = self.xp
         if xp is np:
             return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        return xp.searchsorted(self.indptr, xp.arange(self.numbers.size), side="right") - 1  # does not wait, as repeat
+        return xp.searchsorted(self.indptr, xp.arange(self.elements.size), side="right") - 1  # does not wait, as repeat
 
     @property
     def _keys(self) -> Array:
@@ -269,7 +269,7 @@ class Csr:
 
     def dense(self) -> Array:
         """The dense matrix; elements of the same row and column are summed."""
-        return _sums(self.numbers, self._keys, math.prod(self.shape)).reshape(self.shape)
+        return _sums(self.elements, self._keys, math.prod(self.shape)).reshape(self.shape)
 
     def by_row(self) -> Rows:
         """The rows with stored elements, without a dense matrix."""
@@ -280,21 +280,21 @@ class Csr:
         """The matrix of the rows with stored elements, and the indices of these rows."""
         indices = self.xp.flatnonzero(self.xp.diff(self.indptr)).astype(INDEX)
         starts = self.xp.concatenate([self.indptr[indices], self.indptr[-1:]])
-        return Csr(self.numbers, self.indices, starts, (indices.size, self.shape[1])), indices
+        return Csr(self.elements, self.indices, starts, (indices.size, self.shape[1])), indices
 
-    def like(self, numbers: Array) -> Csr:
+    def like(self, elements: Array) -> Csr:
         """A matrix with other elements at the same positions."""
-        return Csr(numbers, self.indices, self.indptr, self.shape)
+        return Csr(elements, self.indices, self.indptr, self.shape)
 
     def part(self, begin: int, end: int, left: int = 0, right: int | None = None) -> Csr:
         """The rows from ``begin`` to ``end``, and of these the columns from ``left`` to ``right``."""
         right = self.shape[1] if right is None else right
         start, stop = map(int, on_host(self.indptr[begin:end + 1:max(end - begin, 1)])[[0, -1]])
-        numbers, columns = self.numbers[start:stop], self.indices[start:stop]
+        elements, columns = self.elements[start:stop], self.indices[start:stop]
         if (left, right) == (0, self.shape[1]):
-            return Csr(numbers, columns, self.indptr[begin:end + 1] - start, (end - begin, right))
+            return Csr(elements, columns, self.indptr[begin:end + 1] - start, (end - begin, right))
         inside = (columns >= left) & (columns < right)
-        return Csr.by_rows(numbers[inside], self.rows[start:stop][inside] - begin, columns[inside] - left,
+        return Csr.by_rows(elements[inside], self.rows[start:stop][inside] - begin, columns[inside] - left,
                            (end - begin, right - left))
 
     def rows_at(self, indices: np.ndarray) -> Csr:
@@ -303,11 +303,11 @@ class Csr:
         counts = self.indptr[indices + 1] - starts
         indptr = np.concatenate([np.zeros(1, INDEX), np.cumsum(counts, dtype=INDEX)])
         places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-        return Csr(self.numbers[places], self.indices[places], indptr, (len(indices), self.shape[1]))
+        return Csr(self.elements[places], self.indices[places], indptr, (len(indices), self.shape[1]))
 
     def joined(self, other: Csr, compute: Callable[[Array, Array], Array]) -> Csr:
         """Apply a function to the elements of two matrices, in all places that at least one of them stores."""
-        first, second = [Rows.summed(matrix.numbers, matrix._keys, (math.prod(self.shape),))
+        first, second = [Rows.summed(matrix.elements, matrix._keys, (math.prod(self.shape),))
                          for matrix in (self, other)]
         return Csr._matrix_by_keys(first.joined(second, compute), self.shape)
 
@@ -315,33 +315,33 @@ class Csr:
         """The product with a matrix or a vector."""
         library = scipy_sparse() if self.xp is np else None
         if library is not None and self.dtype == dense.dtype and self.dtype in _PRODUCTS:
-            return library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape) @ dense
-        factors = self.numbers.reshape(-1, *[1] * (dense.ndim - 1))
+            return library.csr_matrix((self.elements, self.indices, self.indptr), self.shape) @ dense
+        factors = self.elements.reshape(-1, *[1] * (dense.ndim - 1))
         return _sums(factors * dense[self.indices], self.rows, self.shape[0])
 
     def times_rows(self, rows: Rows) -> Array:
         """The product with an array of stored rows, of which it reads those that it needs."""
         if rows.is_full:
-            return self.times(rows.numbers)
+            return self.times(rows.elements)
         columns, places = self.xp.unique(self.indices, return_inverse=True)
-        narrow = Csr(self.numbers, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], columns.size))
+        narrow = Csr(self.elements, places.astype(INDEX, copy=False), self.indptr, (self.shape[0], columns.size))
         return narrow.times(rows.rows_at(columns))
 
-    def turned(self) -> Csr:
+    def transposed(self) -> Csr:
         """The transposed matrix."""
         xp = self.xp
         library = scipy_sparse() if xp is np else None
         if library is not None and self.dtype in _PRODUCTS:
-            result = library.csr_matrix((self.numbers, self.indices, self.indptr), self.shape).tocsc()
+            result = library.csr_matrix((self.elements, self.indices, self.indptr), self.shape).tocsc()
             return Csr(result.data, result.indices.astype(INDEX, copy=False), result.indptr.astype(INDEX, copy=False),
                        self.shape[::-1])
         order = xp.argsort(self.indices, kind="stable")
-        return Csr.by_rows(self.numbers[order], self.indices[order], self.rows[order], self.shape[::-1])
+        return Csr.by_rows(self.elements[order], self.indices[order], self.rows[order], self.shape[::-1])
 
-    def turned_times(self, dense: Array) -> Rows:
+    def transposed_times(self, dense: Array) -> Rows:
         """The product of the transposed matrix with a matrix or a vector. It stores a row for each column that stores
         elements."""
-        narrow, indices = self.turned()._stored_rows()
+        narrow, indices = self.transposed()._stored_rows()
         return Rows(narrow.times(dense), indices, (self.shape[1], *dense.shape[1:]))
 
 

@@ -109,9 +109,9 @@ def _apply_to_dense(op: Op, attrs: Attrs, values: Sequence[NDArray], ctx: Contex
 # ---------------------------------------------------------------------------------------- element by element
 
 
-def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
+def _apply_to_elements(op: Op, attrs: Attrs, ctx: Context, *elements: Array) -> Array:
     """Apply an operator to stored elements."""
-    _, (out,) = compute(op, attrs, [NDArray(number, ctx) for number in numbers], ctx)
+    _, (out,) = compute(op, attrs, [NDArray(number, ctx) for number in elements], ctx)
     return out._data
 
 
@@ -121,15 +121,15 @@ def _numbers(op: Op, attrs: Attrs, ctx: Context, *numbers: Array) -> Array:
        "_scatter_plus_scalar", "_scatter_minus_scalar")
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    numbers = _numbers(op, attrs, x._ctx, x._stored.numbers)
-    return over_stored(x._stored.like(numbers), x._ctx)
+    elements = _apply_to_elements(op, attrs, x._ctx, x._stored.elements)
+    return over_stored(x._stored.like(elements), x._ctx)
 
 
 @_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
        "_greater_equal_scalar", "_lesser_equal_scalar", "_equal_scalar", "clip", "_contrib_quadratic")
 def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    if _numbers(op, attrs, cpu(), np.zeros(1, x._stored.dtype))[0] != 0:
+    if _apply_to_elements(op, attrs, cpu(), np.zeros(1, x._stored.dtype))[0] != 0:
         return None
     return _keeps_zeros(op, attrs, values)
 
@@ -146,7 +146,7 @@ def _keeps_common_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray 
     _same_shape(op, left, right)
     if _stype(left) != _stype(right):
         return None
-    return over_stored(left._stored.joined(right._stored, lambda *numbers: _numbers(op, attrs, left._ctx, *numbers)),
+    return over_stored(left._stored.joined(right._stored, functools.partial(_apply_to_elements, op, attrs, left._ctx)),
                        left._ctx)
 
 
@@ -177,7 +177,7 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if "default" not in kinds:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
-    return over_stored(x._stored.like(x._stored.numbers * _at(dense._data, x._stored)), x._ctx)
+    return over_stored(x._stored.like(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
 
 
 @_rule("_scatter_elemwise_div")
@@ -188,7 +188,7 @@ def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | N
     _same_shape(op, left, right)
     rows = left._stored
     others = right._stored.rows_at(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
-    return over_stored(rows.like(_numbers(op, attrs, left._ctx, rows.numbers, others)), left._ctx)
+    return over_stored(rows.like(_apply_to_elements(op, attrs, left._ctx, rows.elements, others)), left._ctx)
 
 
 def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
@@ -197,7 +197,7 @@ def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, v
         return None
     if np.broadcast_shapes(left.shape, right.shape) != left.shape:
         return None
-    return over_stored(left._stored.like(compute(left._stored.numbers, _at(right._data, left._stored))), left._ctx)
+    return over_stored(left._stored.like(compute(left._stored.elements, _at(right._data, left._stored))), left._ctx)
 
 
 _rule("broadcast_mul")(functools.partial(_broadcast, operator.mul))
@@ -238,9 +238,9 @@ def _concat(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     width = parts[0].shape[1]
     if any(part.shape[1] != width for part in parts):
         return None
-    ends, join = itertools.accumulate((part.numbers.size for part in parts), initial=0), parts[0].xp.concatenate
+    ends, join = itertools.accumulate((part.elements.size for part in parts), initial=0), parts[0].xp.concatenate
     indptr = join([parts[0].indptr[:1], *[part.indptr[1:] + end for part, end in zip(parts, ends)]])
-    return over_stored(Csr(join([part.numbers for part in parts]), join([part.indices for part in parts]), indptr,
+    return over_stored(Csr(join([part.elements for part in parts]), join([part.indices for part in parts]), indptr,
                            (sum(part.shape[0] for part in parts), width)), values[0]._ctx)
 
 
@@ -257,7 +257,7 @@ def _take(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     numbered = xp.arange(int(on_host(indptr[-1:])[0]))
     row = xp.searchsorted(ends, numbered, side="right")
     chosen = stored.indptr[places[row]] - indptr[row] + numbered
-    return over_stored(Csr(stored.numbers[chosen], stored.indices[chosen], indptr, (places.size, x.shape[1])), x._ctx)
+    return over_stored(Csr(stored.elements[chosen], stored.indices[chosen], indptr, (places.size, x.shape[1])), x._ctx)
 
 
 @_rule("_square_sum")
@@ -268,7 +268,7 @@ def _square_sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(x, RowSparseNDArray) or x.ndim != 2 or axis not in (1, -1) or not attrs["keepdims"]:
         return None
     stored = x._stored
-    sums = stored.xp.square(stored.numbers).sum(axis=1, keepdims=True)
+    sums = stored.xp.square(stored.elements).sum(axis=1, keepdims=True)
     return over_stored(Rows(sums, stored.indices, (x.shape[0], 1)), x._ctx)
 
 
@@ -279,7 +279,7 @@ def _stored_count(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None
         return None
     stored, axis, xp = x._stored, attrs["axis"], x._stored.xp
     if axis is None:
-        counts = xp.full(1, stored.numbers.size)
+        counts = xp.full(1, stored.elements.size)
     else:
         counts = xp.diff(stored.indptr) if axis else xp.bincount(stored.indices, minlength=x.shape[1])
     return NDArray(counts.astype(np.int64), x._ctx)
@@ -370,7 +370,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             result: NDArray = NDArray(stored.times_rows(right._stored), left._ctx)
         else:
             dense = right._data.T if turn_right else right._data
-            rows = stored.turned_times(dense) if turn else None
+            rows = stored.transposed_times(dense) if turn else None
             result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
         stype = wanted or ("row_sparse" if turn and not turn_right else "default")
         result = with_stype(stype, result)
@@ -378,8 +378,8 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             _record_dot(left, right, result, turn, turn_right)
         return result
     if isinstance(right, CSRNDArray) and _stype(left) == "default" and left.ndim == 2 and not turn:
-        numbers = (right._stored if turn_right else right._stored.turned()).times(left._data.T).T
-        result = with_stype(wanted or "csr", NDArray(left._ctx.xp.ascontiguousarray(numbers), left._ctx))
+        elements = (right._stored if turn_right else right._stored.transposed()).times(left._data.T).T
+        result = with_stype(wanted or "csr", NDArray(left._ctx.xp.ascontiguousarray(elements), left._ctx))
         return result
     if wanted in (None, "default"):
         return None
@@ -397,7 +397,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
         if turn:
             gradient: Any = stored.times(g)
         else:
-            gradient = stored.turned_times(g)
+            gradient = stored.transposed_times(g)
             if turn_right or not takes_rows(right_entry):
                 gradient = gradient.dense()
         return [None, gradient.T if turn_right else gradient]
@@ -451,8 +451,7 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
     """Update a weight in place by an update operator, where the weight, its gradient or a state is sparse.
 
     An operator in ``LAZY`` updates only the rows that the gradient stores, unless its attribute ``lazy_update`` is
-    False.
-    Others update all rows.
+    False. Others update all rows.
     """
     ctx = weight._ctx
     if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):
@@ -487,15 +486,15 @@ def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Seq
     arrays = [value._stored.rows_at(rows.indices) if isinstance(value, RowSparseNDArray) else value._data[rows.indices]
               for value in (weight, *states)]
     rule, ctx = get(name).kernels[0].rule, weight._ctx
-    parts = [arrays[0], rows.numbers.astype(arrays[0].dtype), *arrays[1:]]
+    parts = [arrays[0], rows.elements.astype(arrays[0].dtype), *arrays[1:]]
     ctx.run(rule.function, ctx.xp, *parts, out=parts[0], **rule.select(attrs))
     for value, moved in zip((weight, *states), arrays):
         if isinstance(value, RowSparseNDArray):
             stored_rows: Rows = value._stored
-            stored_rows = stored_rows if stored_rows.is_full else stored_rows.joined(rows, lambda numbers, _: numbers)
-            numbers = stored_rows.numbers.copy()
-            numbers[stored_rows.places(rows.indices)] = moved
-            value._stored = stored_rows.like(numbers)
+            stored_rows = stored_rows if stored_rows.is_full else stored_rows.joined(rows, lambda elements, _: elements)
+            elements = stored_rows.elements.copy()
+            elements[stored_rows.places(rows.indices)] = moved
+            value._stored = stored_rows.like(elements)
         else:
             value._store(rows.indices, NDArray(moved, ctx), False)
 

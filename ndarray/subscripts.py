@@ -39,8 +39,8 @@ def index_of(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tup
 
 
 def parts_of(key: object, rank: int, written: bool) -> tuple[Any, ...]:
-    """The parts of a subscript without Python's booleans, which MXNet ignores. They are integers in reads whose
-    subscript has only integers."""
+    """The parts of a subscript without Python's booleans, which MXNet ignores. In a read whose subscript has only
+    integers, a boolean counts as an integer."""
     parts = key if isinstance(key, tuple) else (key,)
     if any(part.__class__ is bool for part in parts) and (
             written or len(parts) > rank or not all(isinstance(part, int) for part in parts)):

@@ -2,7 +2,7 @@
 
     NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | … | NAME/version
 
-and before, or with ``_use_new_zipfile_serialization=False``, pickles and behind them the storages::
+and before, or with ``_use_new_zipfile_serialization=False``, pickles and after them the storages::
 
     magic number | version 1001 | the system | the dict | keys of storages | storages × (i64 count | numbers)
 
@@ -176,7 +176,7 @@ def _part(storage: _Storage, view: Any) -> _Storage:
 
 
 class _Pickles:
-    """A file from before 1.6. Its storages are behind the pickle that names them, and are filled when it is read."""
+    """A file from before 1.6. Its storages are after the pickle that names them, and are filled when it is read."""
 
     def __init__(self, content: bytes, name: str):
         self.content, self.name, self.unclaimed = memoryview(content), name, len(content)

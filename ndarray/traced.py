@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from opreg.core.comparisons import bytes_of
 from opreg.core.graph import Entry, Node
@@ -32,6 +31,9 @@ from .context import Context
 from .ndarray import NDArray, wrap
 from .subscripts import index_of, parts_of
 from .traced_numpy import INSTEAD
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 

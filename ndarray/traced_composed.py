@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from opreg.core.rules import entering
 from opreg.core.spec import check_axis
@@ -18,6 +17,8 @@ from opreg.core.tracing import TraceError
 from .traced_numpy import FUNCTIONS, _array, _common_dtype, _dummy, _value
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .traced import BodyTracer, TracedArray
 
 __all__: list[str] = []

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from opreg.core.graph import Entry
 from opreg.core.spec import Shape, Spec, broadcast, check_axes, check_axis, is_floating, show
@@ -21,6 +20,8 @@ from opreg.errors import did_you_mean
 from opreg.typing import DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .traced import BodyTracer, TracedArray
 
 __all__ = ["INSTEAD", "ARITHMETIC", "UNARY", "FUNCTIONS", "ufunc", "function", "item", "put"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import sys
@@ -213,8 +212,8 @@ def note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-#: Python's registry of warnings already given, as each module has one.
-_WARNED: dict[Any, Any] = {}
+#: By file, Python's registry of warnings already given, whose keys have no file: each module has one of its own.
+_WARNED: dict[str, dict[Any, Any]] = {}
 
 
 def warn(text: str, category: type[Warning] = UserWarning, where: Where | None = None) -> None:
@@ -232,7 +231,8 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
     [('something is odd', 3)]
     """
     filename, line = where or user_line() or (__file__, 1)
-    warnings.warn_explicit(printable_text(text), category, filename, line, registry=_WARNED)
+    warnings.warn_explicit(printable_text(text), category, filename, line,
+                           registry=_WARNED.setdefault(filename, {}))
 
 
 #: Libraries that our own kernels call: an error in there is not one of user code.
@@ -402,6 +402,8 @@ def nearest(word: str, options: Sequence[str]) -> list[str]:
 
 @cached(256)  # test runners and hasattr ask for the same missing name repeatedly
 def _near(word: str, options: tuple[str, ...]) -> list[str]:
+    import difflib  # slow to load, and programs without errors need none
+
     close = difflib.get_close_matches(word, options, n=3, cutoff=0.6)
     # A difference in case alone scores badly: Relu, relu. So do the initials of words: lr, learning_rate.
     short = word.lower()

@@ -58,7 +58,7 @@ class CudaModule:
     Parameters
     ----------
     source : str
-        The text of the kernels, each behind ``extern "C"``, or named in ``exports``.
+        The text of the kernels, each after ``extern "C"``, or named in ``exports``.
     options : str or sequence of str
         Options of the compiler, for example ``"-I/usr/local/cuda/include"``.
     exports : str or sequence of str

@@ -62,7 +62,7 @@ def _declare_loop(name: str, fields: Mapping[str, Any], kernel: Callable, backwa
                   doc: str) -> Op:
     """Register the operator of a loop or branch, with its gradient.
 
-    Its attributes hold graphs, and ``num_args`` is the number of its inputs. Hidden outputs behind the visible ones
+    Its attributes hold graphs, and ``num_args`` is the number of its inputs. Hidden outputs after the visible ones
     save the values from which backward starts each round.
     """
     schema = Schema([Field("num_args", int), Field("num_outputs", int),

@@ -162,7 +162,7 @@ def while_loop(cond: Callable, func: Callable, loop_vars: Any, max_iterations: i
     loop_vars : Symbol or list of them
         The initial states.
     max_iterations : int
-        The largest number of rounds. Stacked outputs have this length, with zeros behind the last round.
+        The largest number of rounds. Stacked outputs have this length, with zeros after the last round.
 
     Returns
     -------

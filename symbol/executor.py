@@ -65,7 +65,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         SingleThread.__init__(self)
         BoundArrays.__init__(self, symbol._graph(), bound.ctx, args, grads, reqs, aux, head_grads)
         self._symbol, self._bound, self._make = symbol, bound, make
-        # By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False),
+        # By the mode of a forward: whether the gradients after it are those of training (True), of inference (False),
         # or none are computed (None).
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)

@@ -93,7 +93,7 @@ class HeadGradients:
     bound : list of (NDArray or None)
         The arrays that the caller has bound; None for the others.
     names : sequence of str
-                The names of the outputs.
+        The names of the outputs.
     ctx : Context
         The device of the arrays.
     """

@@ -164,7 +164,7 @@ def _quote(text: str) -> str:
 
 
 def _text(value: Json, margin: str = "") -> str:
-    """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space behind the comma at a
+    """JSON formatted as by MXNet: short lists and dicts of one item on one line, and a space after the comma at a
     line's end."""
     if isinstance(value, str):
         return _quote(value)

@@ -226,7 +226,7 @@ class Segment:
             self._flatten()
 
     def _run_with_watches(self) -> None:
-        """Run steps one by one with their watches. Behind the first run, the functions that it returned are put in one
+        """Run steps one by one with their watches. After the first run, the functions that it returned are put in one
         list."""
         run: Function = self._one_by_one
         for instrument in self._instruments:

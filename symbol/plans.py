@@ -35,7 +35,7 @@ class Plans(dict[bool, Plan]):
     bound : Bound
         The bound graph.
     gradients : dict of bool to (bool or None)
-        By the mode of a forward: whether the gradients behind it are those of training (True), of inference (False), or
+        By the mode of a forward: whether the gradients after it are those of training (True), of inference (False), or
         none are computed (None).
     check : bool or "report"
         Whether kernels are compared with the reference.

@@ -25,8 +25,8 @@ __all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "uncollected"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Runs a trace of users' code, named by a title; returns its result, and a function that names a read value that has
-#: changed.
+#: Runs a trace of users' code, which a title names in warnings. Returns the result of the trace, and a function that
+#: names a value which the code read and which has changed since.
 OBSERVED = Slot("observers")
 
 Change: TypeAlias = Callable[[Node, dict[Entry, Entry]], Sequence[Node] | None]
@@ -130,9 +130,9 @@ class Program:
     wanted : list of variables
         The variables of ``bound.grads`` that the outputs depend on.
     destinations : list of (array, request)
-        The arrays that gradients, the heads behind the outputs, are written or added to.
+        The arrays that gradients, the heads after the outputs, are written or added to.
     specs, arrays, contexts
-        As in ``bound``, extended by the passes; behind the last pass, every node has specs and a context.
+        As in ``bound``, extended by the passes; after the last pass, every node has specs and a context.
     pinned : dict of Entry to array
         Intermediate results that must be computed in these arrays.
     outside : dict of BodyReads or Node to (str, function), or None

@@ -128,7 +128,7 @@ class Member(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The index behind its last element."""
+        """The index after its last element."""
         return self.begin + size(self.shape)
 
 

@@ -158,7 +158,7 @@ class Gather:
             bring()
 
     def step(self) -> Step:
-        """The step that gathers, to run behind those that update weights."""
+        """The step that gathers, to run after those that update weights."""
         step = Step(None, self._group.engine, [], f"{first_names(self.names)}; {self._bucket.nbytes:,} bytes", [self],
                     self.arrays, self.ctx, [self._share])
         step.title = "all_gather"

@@ -20,7 +20,7 @@ class SingleThread:
         self._inside, self._process = [0], os.getpid()
 
     def _refuse(self, me: int) -> None:
-        """Refuse a thread that entered behind another, unless the other belongs to the parent process, from before a
+        """Refuse a thread that entered after another, unless the other belongs to the parent process, from before a
         fork."""
         if self._process != os.getpid():
             self._process, self._inside[1:] = os.getpid(), [me]

@@ -45,7 +45,7 @@ __all__ = ["Staged", "depends_on_data", "CACHED", "UNREDUCED"]
 CACHED = 8
 
 #: The error for a reduction of the gradients of such a graph.
-UNREDUCED = ("reduce: the shapes of this graph depend on values, which each rank has others of; reduce its "
+UNREDUCED = ("reduce: the shapes of this graph depend on values, so they may differ between ranks; reduce its "
              "gradients by Group.allreduce")
 
 

@@ -1,4 +1,4 @@
-"""Update: the steps behind backward that update all weights by a few calls.
+"""Update: the steps after backward that update all weights by a few calls.
 
 An updater of ``opreg.optimizer`` stores the states of weights. Before each run it groups the weights that share an
 operator and its attributes, and each group is bound as one step. Steps read learning rates and counts from arrays, so

@@ -114,7 +114,7 @@ OTHERWISE = {
         data.shared_memory: _LEAST _FREE
         data.workers: _GRACE
         nn.dataset.workers: _AHEAD
-        gluon.data.held_state: _WHOLE
+        gluon.data.held_state: _PART
         gluon.utils: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
         pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS

@@ -67,7 +67,8 @@ def _families() -> Iterator[tuple[str, list[Op]]]:
 def document() -> str:
     """The page ``docs/operators.md``, made from the declarations."""
     lines = ["# Operators", "",
-             "Inputs come first, attributes after them; an attribute without a default is required. Every operator is "
+             "This page is for looking up the inputs, attributes and results of a built-in operator. Inputs come "
+             "first, attributes after them; an attribute without a default is required. Every operator is "
              "`mx.nd.<name>` and `mx.sym.<name>`; names that begin with `_linalg_`, `_contrib_`, `_random_` and "
              "`_image_` are also found without this prefix in `linalg`, `contrib`, `random` and `image`.", ""]
     for family, ops in _families():

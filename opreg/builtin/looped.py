@@ -102,7 +102,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
         loop = of_ufuncs(call)
         assert isinstance(loop, Loop)
-        return bound_loop(loop, call.xp, call.ins, call.outs)
+        return bound_loop(loop, call.xp, call.ins, call.outs, call.scratch)
 
     kernels_of_backends.attach_loop(op, loop_of, loop_ufuncs)
 

@@ -36,7 +36,7 @@ from .tree import LEAF, Structure
 Gradients: TypeAlias = tuple[Sequence[TensorBase | None], Sequence[TensorBase | None]]
 T = TypeVar("T")
 
-__all__ = ["Application", "Gradients", "application_op", "traced", "in_dtype_of", "kept_of", "spread"]
+__all__ = ["Application", "Gradients", "application_op", "traced", "in_dtype_of", "saved_tensor_error", "spread"]
 
 
 class Application:
@@ -212,7 +212,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
         return [None] * len(ins)  # the body reads arrays whose gradients only the user's function could give
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
-        raise NotDifferentiableError(kept_of(record.title))
+        raise NotDifferentiableError(saved_tensor_error(record.title))
     compute = _debug_gradients if record.debugged else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
@@ -235,11 +235,11 @@ def in_dtype_of(g: TensorBase, value: TensorBase) -> TensorBase:
     return g if g._dt == value._dt else ops._backward_cast(g, value)
 
 
-def kept_of(title: str) -> str:
-    """The error text for a tensor that forward computed and saved: it has no gradient, since only backward is
-    defined."""
-    return (f"{title}: its backward computes with a tensor that forward made on the way, and of which no gradient is "
-            "known: save inputs and outputs alone with ctx.save_for_backward, and compute the rest again in backward")
+def saved_tensor_error(title: str) -> str:
+    """The text of the error for a gradient through a tensor that forward computed and saved: it is unknown, since only
+    ``backward`` is defined."""
+    return (f"{title}: its backward reads an intermediate tensor of forward, whose gradient is unknown: save only "
+            "inputs and outputs with ctx.save_for_backward, and compute the rest again in backward")
 
 
 def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],

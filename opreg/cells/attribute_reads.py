@@ -21,7 +21,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.bytecode_names import COMPUTED, loads
+from ..core.bytecode_names import COMPUTED, loads, parts
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons
 from .buffers import BufferContainer
@@ -83,13 +83,28 @@ def class_attribute(cls: type, name: str) -> tuple[type | None, Any]:
     return None, ABSENT
 
 
-@cached(1024)
-def _names_of(cls: type) -> frozenset[str]:
+def _names_of(cls: type) -> set[str]:
     """Names of attributes that the methods of a layer read, those of Cell and its bases left out."""
     between = cls.__mro__[:cls.__mro__.index(BufferContainer) - 2]
-    return frozenset({"construct"}.union(*[
-        loads(function.__code__).names for base in between for function in vars(base).values()
-        if isinstance(function, types.FunctionType)]))
+    return {"construct"}.union(*[_names_in(function) for base in between for function in vars(base).values()
+                                 if isinstance(function, types.FunctionType)])
+
+
+def _names_in(function: types.FunctionType) -> set[str]:
+    return set().union(*[loads(part).names for part in parts(function.__code__)])
+
+
+def _run_by(cls: type) -> dict[str, types.FunctionType]:
+    """Methods that a call of a layer may run: ``construct``, and methods that these name."""
+    found: dict[str, types.FunctionType] = {}
+    waiting = ["construct"]
+    while waiting:
+        name = waiting.pop()
+        method = class_attribute(cls, name)[1]
+        if isinstance(method, types.FunctionType) and name not in found:
+            found[name] = method
+            waiting += _names_in(method)
+    return found
 
 
 @cached(1024)
@@ -132,7 +147,7 @@ class AttributeReads(abc.ABC):
     reason : str
         The reason why the function cannot be a graph, if it cannot.
     copies : bool
-        Whether the trace has copies of the arrays that it meets, whose numbers are compared therefore.
+        Whether the trace has copies of the arrays that it meets, so that their elements are compared.
     leaves : bool
         Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
         iterator or a file, since it will take again.
@@ -425,14 +440,17 @@ class AttributeReads(abc.ABC):
     def _read_layer(self, owner: BufferContainer) -> None:
         """Note that code uses a layer of opreg: its settings, and other attributes that its methods name."""
         cls = type(owner)
-        self.comparisons.path(cls, "{}.construct", cls.construct, f"{cls.__name__}.construct")  # type: ignore[attr-defined]
         names = _names_of(cls)
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
                 self._read_cell_attribute(owner, name, value, False)
-        for name in names:  # methods, which an attribute of the layer may replace
-            if name not in owner.__dict__ and isinstance(class_attribute(cls, name)[1], types.FunctionType):
+        for name, method in _run_by(cls).items():  # an attribute of the layer or of its class may replace them
+            own = owner.__dict__.get(name, ABSENT)
+            if own is ABSENT:
                 self.reads.attribute(owner, name, ABSENT)
+            else:
+                self.comparisons.path(owner, f"{{}}.__dict__.get({name!r}, absent)", own, f"{owner.path}.{name}")
+            self.comparisons.path(cls, f"{{}}.{name}", method, f"{cls.__name__}.{name}")
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:
         """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its

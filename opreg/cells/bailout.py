@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from .reads import Reads
     from .tensor import Tensor
 
-__all__ = ["Bailout", "CallSignature", "SignatureChanged", "CallSignatures", "LeftToPython", "ReadChanged",
-           "RecordedRun"]
+__all__ = ["Bailout", "CallSignature", "CallSignatures", "LeftToPython", "ReadChanged", "RecordedRun",
+           "SignatureChanged"]
 
 #: Variables and results of a run, over which its gradient runs backward.
 RecordedRun: TypeAlias = "tuple[Sequence[Tensor], Sequence[Tensor]]"

@@ -38,7 +38,7 @@ from .tree import Structure
 __all__ = ["BatchedValue", "mapped"]
 
 #: Users' operators for which the warning about looping over samples was given.
-_SAID: set[str] = set()
+_WARNED: set[str] = set()
 
 
 class BatchedValue(NamedTuple):
@@ -124,15 +124,15 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
             return _body(node, ins, specs, size)
         return _user_operator_outputs(node, ins, specs, size)
     if op.where is not None:
-        _say(node, size)
+        _warn_of_loop(node, size)
     return _loop_over_samples(node, ins, specs, size)
 
 
-def _say(node: Node, size: int) -> None:
+def _warn_of_loop(node: Node, size: int) -> None:
     """Warn, once for each user's operator, that it runs sample by sample."""
     op: Any = node.op
-    if op.name not in _SAID:
-        _SAID.add(op.name)
+    if op.name not in _WARNED:
+        _WARNED.add(op.name)
         inner = getattr(node.attrs, "inner", None)
         what, instead = (f"operator {op.op_type!r} has no vmap rule: it", f"{_rule_of(node)} says how it computes them "
                          "at once") if inner is None else \

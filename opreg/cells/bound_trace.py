@@ -128,8 +128,8 @@ class BoundTrace:
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
-        self.landing: dict[int, Array] = {}  # gradients in memory of leaves, by the number of the input or weight
-        self.landed = Targets(())  # all of them
+        self.leaf_gradients: dict[int, Array] = {}  # in memory of leaves, by the number of the input or weight
+        self.leaf_targets = Targets(())  # all of them
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
     def wait(self) -> None:
@@ -137,11 +137,9 @@ class BoundTrace:
         for order in self.orders:
             order()
 
-    def land(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
-        """Copy inputs to the memory that the plan reads; None where that memory is in use.
-
-        The places that were written to are returned, to be released after the run.
-        """
+    def take_inputs(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
+        """Copy inputs to the memory that the plan reads. Returns the gradient targets that were written to, which must
+        be released after the run; None if one of them is in use."""
         reserved: list[GradientTarget] = []
         for slot, leaf, target in zip(self.slots, leaves, self.gradient_targets):
             if target is None:

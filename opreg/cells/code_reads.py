@@ -1,6 +1,6 @@
 """Names that the code of a traced function loads, and the values that they have.
 
-The byte code tells them: globals, built-in functions, imported modules, and attributes that are set.
+They are found in byte code: globals, built-in functions, imported modules, and attributes that are set.
 """
 
 from __future__ import annotations

@@ -51,9 +51,9 @@ class Compiled:
     pure : bool
         Whether a second run changes nothing: it calls no Python, sends, assigns and draws nothing.
     by_mode : bool
-        Whether its gradients are those of the mode of backward, as those of blocks.
+        Whether its gradients are computed in the mode that ``backward`` is given, as those of Gluon's blocks are.
     moving : sequence of NDArray
-        States that a run moves in place, as those of blocks.
+        States that a run changes in place, such as moving statistics of Gluon's blocks.
     idle : list of BoundTrace
         Plans that no caller has now.
     idle_recorded : dict of tuple of bool to list of BoundTrace
@@ -142,10 +142,10 @@ class Compiled:
             if plan.orders:
                 plan.wait()
             if plan.gradient_targets:
-                landed = plan.land(leaves)
-                if landed is None:
+                taken = plan.take_inputs(leaves)
+                if taken is None:
                     return self._run_apart(leaves)
-                reserved = landed
+                reserved = taken
                 plan.fill_holders()
             else:
                 plan.fill(leaves)
@@ -243,19 +243,19 @@ class Compiled:
                 gradients = trace.differentiate(pairs, targets_needed)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {targets_needed[at][0]: place for place, (at, _) in enumerate(computed)}
-            landing = {at: data for at, data in self._leaf_gradients().items() if targets[at] in places}
+            in_leaves = {at: data for at, data in self._leaf_gradients().items() if targets[at] in places}
             moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
                      if trace.values[key] is not values.get(key)]
             plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers,
-                              into={places[targets[at]]: data for at, data in landing.items()})
+                              into={places[targets[at]]: data for at, data in in_leaves.items()})
             plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
             trace.reads.close()
             traced.reads.join(trace.reads)
-        plan.places, plan.landing = [places.get(node) for node in targets], landing
-        plan.landed = Targets(landing.values())
+        plan.places, plan.leaf_gradients = [places.get(node) for node in targets], in_leaves
+        plan.leaf_targets = Targets(in_leaves.values())
         return plan
 
     def gradients(self, run: _Run, out_grads: Sequence[Array], ins: Sequence[Array]) -> list[Array | None]:
@@ -266,10 +266,10 @@ class Compiled:
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         leaves: Sequence[Any] = [] if node is None else node.inputs
-        if plan.landing and (backward_pass.PASS.last is not node or not all(
+        if plan.leaf_gradients and (backward_pass.PASS.last is not node or not all(
                 (leaf := leaves[at][0]).__class__ is tape.Leaf and leaf.req == "write" and leaf.grad is not None
                 and leaf.grad._data is data
-                for at, data in plan.landing.items())):
+                for at, data in plan.leaf_gradients.items())):
             plan = self._run_apart_from_leaves(run, ins[run.count:])
         elif run.spent:
             self._repeat_forward(run, ins[run.count:])
@@ -281,10 +281,10 @@ class Compiled:
             array._data[...] = data
             wrote(array._data)
         inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in leaves]
-        landing = plan.landing
-        if landing and WATCHED:
-            plan.landed.wrote()
-        return [None if place is None else leaves[at][0].grad._data if at in landing
+        in_leaves = plan.leaf_gradients
+        if in_leaves and WATCHED:
+            plan.leaf_targets.wrote()
+        return [None if place is None else leaves[at][0].grad._data if at in in_leaves
                 else for_tape(plan.gradients[place], inner[at])
                 for at, place in enumerate(plan.places)]
 

@@ -17,7 +17,7 @@ from ..core.registry import ops
 from ..core.rules import as_list
 from ..core.versions import LATEST, write_count, written
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, note
-from .application import Application, Gradients, application_op, in_dtype_of, kept_of, spread, traced
+from .application import Application, Gradients, application_op, in_dtype_of, saved_tensor_error, spread, traced
 from .class_hooks import attributes_of
 from .parameter import Parameter
 from .state import STATE
@@ -272,7 +272,7 @@ class _Call(Application):
         if STATE.trace is not None:
             tensors: Sequence[TensorBase] = outs[self.visible:]
         elif MODE.recording:
-            tensors = [_made_on_the_way(tensor, ins, self.title) for tensor in self.kept]
+            tensors = [_without_gradient(tensor, ins, self.title) for tensor in self.kept]
         elif LATEST[0] > self.number:
             tensors = list(map(self._saved_value, self.kept))
             if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
@@ -353,12 +353,12 @@ def _gradients(g: NDArray | tuple[NDArray | None, ...], ins: Sequence[NDArray], 
 
 def _refuse_gradient(g: object, ins: object, outs: object, title: str, needs: object,
                      is_train: bool = True) -> NoReturn:
-    raise NotDifferentiableError(kept_of(title))
+    raise NotDifferentiableError(saved_tensor_error(title))
 
 
-def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
+def _without_gradient(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
     result = tensor_over(value._data, value._ctx)
-    tape.record(_ON_THE_WAY, title, ins, [array._data for array in ins], [result])
+    tape.record(_SAVED_TENSOR, title, ins, [array._data for array in ins], [result])
     return result
 
 
@@ -366,4 +366,4 @@ def _made_on_the_way(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
 _TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
 _APPLIED = application_op("_function", optional_out_grads=True)
 #: A tensor that forward computed and saved: its dependence on the arguments is unknown.
-_ON_THE_WAY = tape.Taped("_Function", _refuse_gradient)
+_SAVED_TENSOR = tape.Taped("_Function", _refuse_gradient)

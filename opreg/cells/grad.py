@@ -13,7 +13,7 @@ from . import tree
 from .context_settings import compiles
 from .jacobian import Jvp, Vjp  # noqa: F401  programs import these names from here
 from .jit import Jitted, jit
-from .parameter import Parameter, Parameters, parameters
+from .parameter import CastParameter, Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
 from .pullback import check_not_blocked, differentiate, name_of
 from .state import STATE
@@ -91,7 +91,7 @@ class _Gradients:
         self.single = isinstance(grad_position, int) or (grad_position is not None and len(grad_position) == 1)
         self.by_position = grad_position is not None
         self.weights = [] if weights is None else list(parameters(weights, "grad: weights"))
-        self.single_weight = isinstance(weights, Parameter)
+        self.single_weight = isinstance(weights, (Parameter, CastParameter))
         self.by_weight = weights is not None
         self.has_aux, self.return_ids, self.with_value = has_aux, return_ids, with_value
         self.function = function.function if isinstance(function, Jitted) else function
@@ -281,7 +281,7 @@ class GradOperation:
             weights = fn.trainable_params() if hasattr(fn, "trainable_params") else []
         trained = parameters(weights, "GradOperation: weights") if self.get_by_list else []
         compute = functools.partial(self._run, fn.function if isinstance(fn, Jitted) else fn, trained,
-                                    isinstance(weights, Parameter))
+                                    isinstance(weights, (Parameter, CastParameter)))
         functools.update_wrapper(compute, fn if hasattr(fn, "__name__") else type(fn), updated=())
         return _Grad(fn, compute)
 

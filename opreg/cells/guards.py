@@ -277,9 +277,9 @@ class TraceValues:
         self._drawn = 0
         self._before: generators.States = {}  # states of random generators before they were used
 
-    def of(self, trace: FunctionTracer, entries: Sequence[Entry], behind: str) -> list[Array]:
-        """The raw arrays of entries of a trace, or of the body of a Cell in it, unless they depend on a step that must
-        not run twice.
+    def of(self, trace: FunctionTracer, entries: Sequence[Entry], unrepeatable: str) -> list[Array]:
+        """The raw arrays of entries of a trace, or of the body of a Cell in it. ``unrepeatable`` names an earlier step
+        that must not run twice; it is empty without one.
 
         Raises
         ------
@@ -287,8 +287,8 @@ class TraceValues:
             The error names the step that they depend on.
         """
         root = trace.root
-        if behind:
-            raise NotComputable(f"after {behind}, which would be called twice")
+        if unrepeatable:
+            raise NotComputable(f"after {unrepeatable}, which would be called twice")
         with Recording(False, None), untraced(), generators.noted_states() as drawn:
             try:
                 for node in root.drawn[self._drawn:]:  # in the order of the trace

@@ -316,11 +316,11 @@ class HeNormal(_Scaled):
     Parameters
     ----------
     negative_slope : float
-        Slope of the leaky rectifier behind the layer.
+        Slope of the leaky rectifier after the layer.
     mode : {"fan_in", "fan_out"}
         Whether ``n`` is the number of inputs of a unit, or of outputs.
     nonlinearity : str
-        The activation behind the layer, which decides the gain: ``leaky_relu`` ``sqrt(2 / (1 + negative_slope**2))``,
+        The activation after the layer, which decides the gain: ``leaky_relu`` ``sqrt(2 / (1 + negative_slope**2))``,
         ``relu`` ``sqrt(2)``, ``tanh`` ``5 / 3``; ``sigmoid``, ``linear`` and the convolutions 1.
 
     Raises

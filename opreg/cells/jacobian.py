@@ -19,7 +19,7 @@ from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
 from . import tree
 from .cell import Cell
-from .parameter import Parameter, Parameters, parameters
+from .parameter import CastParameter, Parameter, Parameters, parameters
 from .positions import Positions, check_positions, positions_of
 from .pullback import Pullback, differentiate, name_of, pullback
 from .pushforward import pushforward
@@ -82,7 +82,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
         grads, by_weight = gradient(seeds[0] if len(seeds) == 1 else seeds, keep=True)
         if not trained:
             return tuple(grads)
-        return tuple(grads), by_weight[0] if isinstance(weights, Parameter) else tuple(by_weight)
+        return tuple(grads), by_weight[0] if isinstance(weights, (Parameter, CastParameter)) else tuple(by_weight)
 
     return _add_aux((_value(first, has_aux), back), first, has_aux)
 

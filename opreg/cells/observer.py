@@ -312,8 +312,8 @@ class Observer(CodeReads):
             self.comparisons.unseen[f"{label} at {Where((frame.f_code.co_filename, frame.f_lineno))}"] = None
 
     def _caller(self, frame: types.FrameType | None, ours: bool = False) -> types.FrameType | None:
-        """The user's function that runs, itself or in a library; None inside opreg, unless ``ours``, and inside of code
-        that is skipped."""
+        """The frame of the user's function that runs now, perhaps through calls of a library. None while code of opreg
+        runs, unless ``ours``, and while code runs that is skipped."""
         if is_aside(frame, self._outside):
             return None
         while frame is not None and frame is not self._outside:

@@ -258,7 +258,7 @@ BY_NAME: dict[str, Any] = {"FloatingPointError": np.geterr, "seterr": np.geterr,
                            "guess_type": file_types, "guess_extension": file_types, "guess_all_extensions": file_types,
                            "parse_args": arguments, "parse_known_args": arguments,
                            "encode": error_handlers, "decode": error_handlers}
-#: By the code of a method that tells of the content of its object, an expression of this content.
+#: Methods whose results depend on the content of their object, by their code, each with an expression of this content.
 TELLING_METHODS = {
     **{method.__code__: "repr({}.attr_dict())" for method in (Symbol.attr, Symbol.list_attr, Symbol.attr_dict)},
     AttrScope.get.__code__: "repr({}._attr)"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .tensor import TENSORS, Tensor, copy_on_write, has_values, tensor
 from .tensor_base import TensorBase, is_number
 from .typing import TensorDType, TensorLike
 
-__all__ = ["Parameter", "ParameterTuple", "assign"]
+__all__ = ["CastParameter", "Parameter", "ParameterTuple", "assign"]
 
 _PREFIX = re.compile(r"^\w+[0-9a-zA-Z_.]*$")
 #: Longest name of a Parameter, in characters.
@@ -331,6 +331,32 @@ def tensor_type(dtype: np.dtype) -> str:
     return str(dtypes.of(dtype))
 
 
+class CastParameter:
+    """The base of tensors with the values of a Parameter in another dtype: changes go to the Parameter."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        cast_of: Parameter
+
+    @property
+    def name(self) -> str:
+        """Name of the Parameter."""
+        return self.cast_of.name
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether the Parameter is trained."""
+        return self.cast_of.requires_grad
+
+    def set_data(self, data: TensorLike, slice_shape: bool = False) -> Parameter:
+        """Copy the elements of a tensor into the Parameter; see ``Parameter.set_data``."""
+        return self.cast_of.set_data(data, slice_shape)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.cast_of[key] = value
+
+
 def assign(variable: Tensor, value: TensorLike) -> Tensor:
     """Store a value in a Parameter or another tensor, now, or at the end of a compiled function's run.
 
@@ -354,6 +380,8 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     TypeError
         When the cast of the dtype would be lossy.
     """
+    if isinstance(variable, CastParameter):
+        variable = variable.cast_of
     concrete = has_values(variable)  # otherwise it is an argument or a result of a compiled function
     if not (concrete or (STATE.trace is not None and isinstance(variable, TensorBase))):
         raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
@@ -434,13 +462,14 @@ Parameters: TypeAlias = Parameter | Sequence[Parameter]
 
 def parameters(value: object, what: str) -> Sequence[Parameter]:
     """A Parameter, or several, as a list."""
-    if isinstance(value, Parameter):
-        return [value]
+    if isinstance(value, (Parameter, CastParameter)):
+        return [value.cast_of if isinstance(value, CastParameter) else value]
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{what}: expected a Parameter or a list of them, got {type(value).__name__}")
-    for i, member in enumerate(value):
+    members = [member.cast_of if isinstance(member, CastParameter) else member for member in value]
+    for i, member in enumerate(members):
         if not isinstance(member, Parameter):
             raise ArgumentError(f"{what}: expected Parameters, got {type(member).__name__} at {i}")
-    return list(value)
+    return members
 
 

@@ -18,6 +18,7 @@ from ..core.reports import report
 from ..core.spec import is_floating
 from ..errors import did_you_mean, warn
 from .buffers import Buffer, BufferContainer
+from .cast_parameter import cast_parameter
 from .context_settings import EPOCH
 from .handles import Hooks
 from .parameter import Parameter, ParameterTuple, is_prefix
@@ -202,7 +203,8 @@ class ParameterContainer(BufferContainer):
     def _value_in_run(self, parameter: Parameter) -> Tensor:
         """A Parameter as the running Cell reads it: cast if ``to_float`` asks for it."""
         cast = self.__dict__["_cast"]
-        return parameter._cast(cast) if cast is not None and self._running and is_floating(parameter._dt) else parameter
+        return cast_parameter(parameter, cast) if cast is not None and self._running and is_floating(parameter._dt) \
+            else parameter
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__

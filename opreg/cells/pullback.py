@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,12 +33,21 @@ from .typing import TensorLike
 
 __all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
 
-_WARNED: set[str] = set()
+#: The code of functions, and the classes of Cells, of which a warning was given.
+_WARNED: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def name_of(function: object) -> str:
     """The name of a function or Cell in errors."""
     return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _is_first(function: object) -> bool:
+    """Whether no warning was given of a function, or of a Cell's class; another of the same name is another one."""
+    code = getattr(function, "__code__", None) or type(function)
+    first = code not in _WARNED
+    _WARNED.add(code)
+    return first
 
 
 class _Inputs:
@@ -306,12 +316,10 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
                   ) -> tuple[Any, Sequence[Any], Sequence[TensorBase]]:
     """The results of a function, and its gradients by position and of weights; see ``pullback``."""
     back = pullback(function, args, kwargs, positions, weights, first_only)
-    if seed is None and len(back.heads) > 1 and not first_only and name_of(function) not in _WARNED:
-        _WARNED.add(name_of(function))
+    if seed is None and len(back.heads) > 1 and not first_only and _is_first(function):
         warnings.warn(f"grad of {name_of(function)}: it returns {len(back.heads)} tensors; the gradient is that of "
                       f"their sum. With has_aux=True only the first is differentiated.", UserWarning, stacklevel=4)
-    if back.out is None and name_of(function) not in _WARNED:
-        _WARNED.add(name_of(function))
+    if back.out is None and _is_first(function):
         warnings.warn(f"grad of {name_of(function)}: it returned None, so its gradients are zero. Is a return missing?",
                       UserWarning, stacklevel=4)
     return back.out, *back(seed)

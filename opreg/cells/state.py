@@ -14,7 +14,6 @@ from .reads import Watcher
 if TYPE_CHECKING:
     from opreg.ndarray.ndarray import NDArray
 
-    from .bailout import RecordedRun
     from .trace import FunctionTracer
 
 __all__ = ["STATE", "checks_bprop", "untraced"]
@@ -25,8 +24,8 @@ class _State(threading.local):
     observer: Watcher | None = None  # observer of the Python code that runs
     inside = False  # whether an outermost Cell is running
     nested = False  # whether a gradient of a gradient is computed
-    #: Results that Python calls of the current plan store for their gradients, by the record of the call.
-    runs: dict[Any, RecordedRun] | None = None
+    #: By `Record`, the `RecordedRun` that a call of Python in the current plan stores for its gradient.
+    runs: dict[Any, Any] | None = None
     weights: tuple[NDArray, ...] = ()  # Parameters with respect to which running functions are differentiated
     #: While a plan runs whose hooks may have gradients, the arrays that they may capture.
     outside: Sequence[NDArray] | None = None

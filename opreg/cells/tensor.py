@@ -485,7 +485,7 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
         host = _large(value, host, dtype)
     if host.dtype.kind not in "iub" and not is_floating(host.dtype):
         raise ArgumentError(f"Tensor: expected numbers, got {type(value).__name__}")
-    if host.dtype == np.float64 and not isinstance(value, np.generic):
+    if host.dtype == np.float64 and dtype is None and not isinstance(value, np.generic):
         host = quiet(host.astype, np.float32)
     return host
 

@@ -191,7 +191,7 @@ def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
         hooks.owners[number] = owner
         return
     call = copy.copy(node)
-    call.number = node.number - 0.5  # orders it before the tag and behind all earlier nodes
+    call.number = node.number - 0.5  # orders it before the tag and after all earlier nodes
     node.op, node.attrs, node.prepared = INPUT_TAG, _tag_attributes(owner, number, node.count), None
     node.inputs, node.ins, node.outs = tuple([(call, i) for i in range(node.count)]), (), ()
 
@@ -216,7 +216,7 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     tag_node = tagged._entry[0]
     is_last = tag_node is trace.nodes[-1] and tag_node.op is INPUT_TAG
     if is_last and node.op is not None:
-        trace.move_behind(node, tag_node)
+        trace.move_after(node, tag_node)
         return
     value._entry = tagged._entry
     if is_last:

@@ -319,6 +319,10 @@ class Methods(Value):
         """The square root of the sum of the squares."""
     def i0(self) -> Tensor:
         """The modified Bessel function of the first kind of order 0."""
+    def igamma(self, other: TensorLike) -> Tensor:
+        """The lower regularized incomplete gamma function."""
+    def igammac(self, other: TensorLike) -> Tensor:
+        """The upper regularized incomplete gamma function, ``1 - igamma(input, other)``."""
     def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                   check_index_bound: _bool = True) -> Tensor:
         """The tensor with slices of ``y`` added at indices along an axis."""
@@ -472,6 +476,8 @@ class Methods(Value):
         """The mean of the elements that are not NaN."""
     def nanmedian(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
         """The median of the elements along an axis that are not NaN, the lower of two middle elements, and its …."""
+    def nanquantile(self, q: TensorLike, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
+        """Quantiles of the elements that are not NaN."""
     def nansum(self, axis: Axes = None, keepdims: _bool = False, **further: Any) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
@@ -494,6 +500,8 @@ class Methods(Value):
         """Ones of a shape, in this dtype or another."""
     def new_zeros(self, size: AnyShape, dtype: TensorDType = None) -> Tensor:
         """Zeros of a shape, in this dtype or another."""
+    def nextafter(self, other: TensorLike) -> Tensor:
+        """The next floating-point number after ``input`` in the direction of ``other``."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
         """Indices of the nonzero elements."""
@@ -530,6 +538,8 @@ class Methods(Value):
         """The largest element minus the smallest."""
     def qr(self, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
         """The QR decomposition ``input = q @ r`` of matrices."""
+    def quantile(self, q: TensorLike, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
+        """Quantiles along an axis, interpolated between neighbours."""
     def rad2deg(self) -> Tensor:
         """Degrees from radians."""
     def ravel(self) -> Tensor:

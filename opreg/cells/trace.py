@@ -94,7 +94,7 @@ class FunctionTracer(Tracer):
         Text that names a call of users' code, or a side effect, that each run repeats; empty without any.
     drawn : list of Node
         Random operators in their order.
-    path, numbers : Path, Numbers or None
+    path, trace_values : Path, TraceValues or None
         Source of the values that Python reads while the function is traced.
     symbolic : bool
         Whether the trace is of a Symbol, which has no values.
@@ -137,7 +137,7 @@ class FunctionTracer(Tracer):
         self.symbolic = False
         self.mode: bool | None = None
         self.path: Path | None = None
-        self.numbers: TraceValues | None = None
+        self.trace_values: TraceValues | None = None
         self.owner: weakref.ref[Any] | None = None
         self.registered: list[Any] = []
         self._before: list[tuple[FunctionTracer | None, FunctionTracer | None, Any]] = []
@@ -338,13 +338,13 @@ class FunctionTracer(Tracer):
         root, op = self.root, node.op
         assert op is not None
         what = f"the output shape of operator {op.op_type or op.name!r} depends on values"
-        if root.numbers is None or not op.rules.data_dependent:
+        if root.trace_values is None or not op.rules.data_dependent:
             self.leave(f"{what}, which a trace does not have")
 
         def find() -> Answer:
-            numbers = root.numbers
-            assert numbers is not None
-            return Measure.of(node, numbers.of(self, node.inputs, root.effects), numbers.ctx)
+            known = root.trace_values
+            assert known is not None
+            return Measure.of(node, known.of(self, node.inputs, root.effects), known.ctx)
 
         return self._guard_value(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
@@ -358,7 +358,7 @@ class FunctionTracer(Tracer):
 
     def _note_states(self, op: Op, attrs: Attrs, inputs: Sequence[Entry]) -> None:
         """Note the states of a layer that an operator moves in training. A plan stores their new values after the
-        forward steps, so nothing else may read them behind it, or have assigned them before."""
+        forward steps, so nothing else may read them after it, or have assigned them before."""
         first = len(op.signature.arguments(attrs))
         places = [first + i for i in op.traits.states] if MODE.training else []
         for i, entry in enumerate(inputs):
@@ -394,7 +394,7 @@ class FunctionTracer(Tracer):
 
     def _read_by_body(self, node: Node) -> None:
         """Call the body of a user's operator that a plan will trace, so that its reads from outside are noted."""
-        ctx = current_context() if self.root.numbers is None else self.root.numbers.ctx
+        ctx = current_context() if self.root.trace_values is None else self.root.trace_values.ctx
         use = Use(node.name, node.tags, node.where, ctx, MODE.training,
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
         observer = self.reads.observer
@@ -423,17 +423,17 @@ class FunctionTracer(Tracer):
         """Give Python the elements of a tensor: they are computed now, and guarded in every run."""
         root, read = self.root, TENSOR_READS[title]
         entry = self.read(value)._entry
-        if root.numbers is None and not root.symbolic:
+        if root.trace_values is None and not root.symbolic:
             self.leave(f"its gradient asks for {title} of an output gradient")
-        if root.path is None or root.numbers is None:
+        if root.path is None or root.trace_values is None:
             raise TraceError(f"{title} reads the values of a tensor, which a Symbol does not have. Use "
                              "ops.select for a choice of values, ops.cond for one of computations, ops.while_loop for "
                              "a loop")
 
         def find() -> Answer:
-            numbers = root.numbers
-            assert numbers is not None
-            value = tensor_over(numbers.of(self, [entry], root.calls)[0], numbers.ctx)
+            known = root.trace_values
+            assert known is not None
+            value = tensor_over(known.of(self, [entry], root.calls)[0], known.ctx)
             self.constant(value)
             return read.of(value)
 
@@ -478,7 +478,7 @@ class FunctionTracer(Tracer):
         return [self.wrap(gradients[entry]._entry) if entry in gradients else None for entry in entries]
 
     def variable_of(self, entry: Entry) -> Node:
-        """The variable of an argument, behind the tag of its hooks."""
+        """The variable of an argument, after the tag of its hooks."""
         node, number = entry
         return node if node.op is None else node.inputs[number][0]
 
@@ -490,7 +490,7 @@ class FunctionTracer(Tracer):
                 node.inputs = tuple([tag if entry == variable else entry for entry in node.inputs])
         self.nodes.insert(0, new)
 
-    def move_behind(self, node: Node, tag: Node) -> None:
+    def move_after(self, node: Node, tag: Node) -> None:
         """Put the new last node, which reads all outputs of a node, between that node and all other readers, by
         exchanging the contents of the two nodes."""
         del self.nodes[-1]

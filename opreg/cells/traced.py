@@ -209,7 +209,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
     nodes = [value._entry[0] for value in inputs]
     if path is not None:
-        trace.numbers = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)}, ctx or current_context())
+        trace.trace_values = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)},
+                                         ctx or current_context())
     traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads, leaves=path is not None)
     try:
@@ -234,9 +235,9 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             note(error, f"while {title} was compiled")
             raise
     finally:
-        if trace.numbers is not None:
-            trace.numbers.close()
-            trace.numbers = None
+        if trace.trace_values is not None:
+            trace.trace_values.close()
+            trace.trace_values = None
     if trace.left or observer.reason:
         for handle in trace.registered:
             handle.remove()

@@ -239,8 +239,8 @@ def no_input(op: Op, name: str, names: Sequence[str]) -> ArgumentError:
 def signature(op: Op, further: Sequence[str] = ("out", "name"), made: bool = False) -> inspect.Signature:
     """The signature that ``help`` shows: inputs, attributes with their defaults, and keywords of every operator.
 
-    Inputs that exist only with some attributes have the default None. A required attribute behind such an input is
-    keyword-only, and so are all parameters behind it.
+    Inputs that exist only with some attributes have the default None. A required attribute after such an input is
+    keyword-only, and so are all parameters after it.
 
     Parameters
     ----------

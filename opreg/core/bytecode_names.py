@@ -1,4 +1,4 @@
-"""Loads: the names that a code object reads, found in its byte code.
+"""The names that a code object reads (loads) and sets, found in its byte code.
 
 A load only for a modification, such as ``log`` in ``log.append(1)`` or ``n`` in ``n += 1``, does not count as a read:
 no result depends on it, unless the name is also read elsewhere.
@@ -19,7 +19,7 @@ __all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "key_of", "loads",
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
-#: Instructions that set a name, and what it is a name of.
+#: Instructions that set a name, with the kind of the name.
 _PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
 _SUBSCRIPTS = frozenset({"BINARY_SUBSCR", "DELETE_SUBSCR", "STORE_SUBSCR"})
 #: A key that is neither a variable nor a constant.

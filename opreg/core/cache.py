@@ -75,7 +75,7 @@ class Recent(dict):
 
 
 def cached(limit: int, typed: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator as ``functools.lru_cache``, whose caches ``caches`` lists.
+    """A decorator like ``functools.lru_cache``; ``caches()`` lists its caches.
 
     Examples
     --------

@@ -158,7 +158,7 @@ def elements(container: Any) -> list[Any]:
 
 
 def package_of(cls: type) -> str:
-    """The package that made a class; empty for one of a library of C that tells none."""
+    """The package that made a class; empty for a class made in C that names none."""
     name: object = cls.__module__
     return name.partition(".")[0] if isinstance(name, str) else ""
 
@@ -284,7 +284,7 @@ class _Elements:
 
 
 class _Entries:
-    """The entries that a dict had, which others may have joined since."""
+    """The entries that a dict had when it was read. Entries that were added since are ignored."""
 
     __slots__ = ("entries", "label", "keys", "values")
 
@@ -293,7 +293,7 @@ class _Entries:
         self.keys, self.values = tuple(entries), tuple(entries.values())
 
     def write(self, text: _Text) -> None:
-        """Write the line that compares the entries."""
+        """Add the line that compares the entries."""
         name, keys, values = map(text.name, (self.entries, self.keys, self.values))
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
 
@@ -308,7 +308,7 @@ class _Missing:
         self.missing: set[str] = set()
 
     def write(self, text: _Text) -> None:
-        """The line that looks for them."""
+        """Add the line that looks for them."""
         name, missing = text.name(self.names), text.name(self.missing)
         text.report(f"len({name}) != {len(self.names)} and not {name}.keys().isdisjoint({missing})", self.label)
 
@@ -344,18 +344,19 @@ def bytes_of(buffer: Any) -> tuple[Any, ...]:
 
 
 class Place(NamedTuple):
-    """A name that code may set, outside of it.
+    """A variable outside of traced code that the code may set: a dict's key, a closure variable, an attribute, or a
+    context variable.
 
     Attributes
     ----------
     owner : dict, closure variable or other object
-        Whose key, content or attribute it is.
+        The object that holds the value.
     name : str
-        The name.
+        The key, or the name of the variable or attribute.
     before : object
-        Its value before the code ran; ``ABSENT`` where there was none.
+        The value before the code ran; ``ABSENT`` where there was none.
     label : str
-        What it is called in a message.
+        The name of the variable in messages.
     """
 
     owner: Any
@@ -509,7 +510,8 @@ class Comparisons:
         return True
 
     def entries(self, value: dict[Any, Any], label: str) -> None:
-        """The entries that a dict has by now, as a cache that is emptied; it may get others."""
+        """Record the entries that a dict has now, such as those of a cache: a removed or replaced one counts as a
+        change, an added one does not."""
         if self._is_new(value, "entries"):
             if len(value) > self._elements:
                 self.unseen[f"{label}, which has {len(value)} entries"] = None
@@ -518,7 +520,7 @@ class Comparisons:
             self._contents.append(_Entries(value, label))
 
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
-        """Note that a name was looked up in a dict, globals or attributes, that does not have it."""
+        """Note that a name was looked up in a dict that lacks it: a dict of globals or of attributes."""
         if id(names) not in self._missing:
             self._missing[id(names)] = _Missing(names, label)
             self._contents.append(self._missing[id(names)])
@@ -531,7 +533,7 @@ class Comparisons:
             self._outside.setdefault(id(value), (value, elements(value), label))
 
     def attributes(self, attributes: dict[str, Any] | None, label: str) -> None:
-        """The attributes that an object had, for ``outside``."""
+        """Note the dict of an object's attributes, with its elements, for ``outside``."""
         if attributes is not None:
             self._outside.setdefault(id(attributes), (attributes, elements(attributes), label))
 

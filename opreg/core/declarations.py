@@ -7,7 +7,6 @@ The positional parameters of a rule are the inputs, and its keyword-only paramet
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -37,7 +36,6 @@ class Check(Protocol):
         """Raise an error if a rule, declared by the decorator ``what``, cannot be called."""
 
 
-@dataclass(slots=True, eq=False)
 class Rules:
     """The declared rules of an operator, named as their decorators; None for a rule that was not declared.
 
@@ -64,11 +62,6 @@ class Rules:
         Checks the rules of a user's operator when they are declared.
     """
 
-    types: TypeRule | Rule
-    loss: Rule | bool = False
-    call: Callable[..., Any] = apply
-    differentiate: Callable[..., Sequence[Any]] | None = None
-    check: Check | None = None
     specs: Rule | None = None
     infer: Rule | None = None
     shapes: Rule | None = None
@@ -96,6 +89,10 @@ class Rules:
     expression: Any = None
     sets: Rule | None = None
     unrolled: Callable[..., Any] | None = None
+
+    def __init__(self, types: TypeRule | Rule, loss: Rule | bool = False, call: Callable[..., Any] = apply,
+                 differentiate: Callable[..., Sequence[Any]] | None = None, check: Check | None = None):
+        self.types, self.loss, self.call, self.differentiate, self.check = types, loss, call, differentiate, check
 
     @property
     def shaped(self) -> bool:
@@ -203,10 +200,11 @@ class Declarations:
 
     def prepare(self, function: F) -> F:
         """Declare a function that prepares the reference kernel for given shapes and dtypes, for eager calls on the
-        host, and for plans if the kernel has no parameter ``out``.
+        host and for plans there.
 
         ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
-        output for all such arrays, or a tuple of several, or None.
+        output for all such arrays, or a tuple of several, or None. Plans of a kernel with a parameter ``out`` use a
+        function that has it, too, and says so by an attribute ``takes_out``.
         """
         return self._declare("prepare", function)
 
@@ -261,7 +259,7 @@ class Declarations:
         return self._declare("onnx", function, function)
 
     def inline(self, function: F) -> F:
-        """Declare the nodes that replace a node of a graph behind the gradient pass: ``f(inputs, specs, **attrs)`` gets
+        """Declare the nodes that replace a node of a graph after the gradient pass: ``f(inputs, specs, **attrs)`` gets
         the entries of the inputs, adds the specs of new nodes, and returns the nodes and the entries of the outputs."""
         return self._declare("inline", function)
 
@@ -290,7 +288,7 @@ class Declarations:
 
         It returns the attributes that change, and the indices of the inputs and outputs whose channels become the last
         axis; or, as text, the reason why this is impossible. If a library convolves with channels last, operators
-        behind the convolution with this rule are converted, too; element-wise operators need no rule.
+        after the convolution with this rule are converted, too; element-wise operators need no rule.
         """
         return self._declare("layout", function)
 
@@ -321,7 +319,7 @@ class Declarations:
         return self._declare("norm", function)
 
     def tail(self, function: F) -> F:
-        """Declare the operator that computes this one and a tail of operators behind it, in inference on the host:
+        """Declare the operator that computes this one and a tail of operators after it, in inference on the host:
         ``f(**attrs)`` returns an ``EpilogueOperator``."""
         return self._declare("tail", function)
 

@@ -1,15 +1,29 @@
 """Examples of many small functions in one file of text, ``examples.txt`` in the folder of a package.
 
 The file has a paragraph for each function: its name in the first line, below it the example as in a docstring. Built-in
-operators and functions of ``ops`` have such files; ``./run test`` runs the examples as doctests of the functions.
+operators and functions of ``ops`` and ``mint`` have such files. One file serves the two packages with NumPy's names:
+``opreg.np`` and ``opreg.numpy``. Tests run the examples as doctests.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from inspect import cleandoc
+from typing import Any
 
-__all__ = ["doc_examples"]
+__all__ = ["add_examples", "doc_examples"]
+
+
+def add_examples(package: str, functions: Mapping[str, Callable[..., Any]], *imports: str) -> None:
+    """Append a package's examples to the docstrings of functions, given by name; names without a function are skipped.
+
+    A function that stands under several names shows the first example.
+    """
+    for name, section in doc_examples(package, *imports):
+        function = functions.get(name)
+        if function is not None and "\nExamples\n" not in (function.__doc__ or ""):
+            function.__doc__ = cleandoc(function.__doc__ or "") + section
 
 
 def doc_examples(package: str, *imports: str) -> Iterator[tuple[str, str]]:

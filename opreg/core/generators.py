@@ -173,7 +173,7 @@ class noted_states:
 
 
 def drawing(device_type: str, device_id: int) -> None:
-    """Called before a draw from the generator of a device: it orders the draw behind those on other streams, and
+    """Called before a draw from the generator of a device: it orders the draw after those on other streams, and
     records the state for ``noted_states``."""
     order = _ORDERS.get((device_type, device_id))
     if order is not None:

@@ -29,7 +29,7 @@ class Node:
     Attributes
     ----------
     op : Op or None
-                The operator; None for a variable.
+        The operator; None for a variable.
     name : str
         The name, which should be unique in a graph, but need not be.
     attrs : mapping

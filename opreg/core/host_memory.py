@@ -4,8 +4,8 @@ A processor first compares only the lower bits of the addresses of loads and ear
 processors, and twenty bits of the physical address on an Intel Xeon. If by these bits an array that is written lies a
 few bytes ahead of one that is read, each load waits for an unrelated store (4K aliasing), and a pass over both takes
 three to five times as long. Vectors that straddle cache lines take twice as long. NumPy's large arrays begin 16 bytes
-into a page, or anywhere. Arrays that begin in the middle of a page are far from there, and differ by zero or by many
-bytes.
+into a page, or anywhere. The arrays made here begin in the middle of a page: far from such a place, and at the same
+offset as each other.
 """
 
 from __future__ import annotations

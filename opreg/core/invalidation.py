@@ -61,7 +61,8 @@ def invalidate(op: Op) -> None:
 
 
 def renew(op: Op | None = None) -> None:
-    """Invalidate caches of results that depend on an operator; on any, or on the methods of tensors, without one."""
+    """Invalidate caches of results that depend on an operator; without an operator, all of them, as after a change of
+    a tensor's methods."""
     EDITION[0] += 1
     for cache in _FOLLOWING:
         cache.clear()

@@ -231,8 +231,9 @@ class Prepared:
             call.states = states
             run = kernel.rule.function(call)
             return as_list(run), call.store
-        general = self._general or (kernel.takes_out and not kernel.in_parts)
-        function = None if general else self.specialised()
+        function = None if self._general else self.specialised()
+        if kernel.takes_out and not (kernel.in_parts or getattr(function, "takes_out", False)):
+            function = None  # it would return an array to copy
         compute = functools.partial(function or self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:

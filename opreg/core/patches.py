@@ -15,8 +15,8 @@ __all__ = ["Patched", "follow"]
 
 
 class _Original(NamedTuple):
-    """An attribute before a program replaced it: that of the class of tensors, and the own one of the class of traced
-    tensors."""
+    """An attribute before a program replaced it: the one of the class of tensors, and the one that the class of traced
+    tensors defines itself."""
 
     first: Any
     own: Any
@@ -55,9 +55,9 @@ class Patched(type):
         _patch(cls, name, before)
 
 
-#: Functions that drop traces; ``invalidation`` puts its own here, since it stands above.
+#: Functions that drop traces. The module ``invalidation`` adds one, since this module cannot import it.
 RENEWALS: list[Callable[[], None]] = []
-#: The class of tensors, by that of tensors of traces.
+#: The class of tensors in traces, by the class of tensors.
 _FOLLOWERS: dict[type, type] = {}
 _ORIGINALS: dict[str, _Original] = {}
 

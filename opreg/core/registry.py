@@ -10,7 +10,6 @@ import copyreg
 import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..aliases import inner
@@ -115,7 +114,7 @@ def declare(function: Callable | None = None, /, *, name: str | None = None, ali
     op = Op(name or function.__name__, Schema.of(function), doc=inspect.getdoc(function) or "", **options)
     if op.where is not None:  # a user's
         op.signature.schema.read()
-        op.traits = replace(op.traits, capturable=bool(op.traits.capturable))
+        op.traits = op.traits.but(capturable=bool(op.traits.capturable))
     return register(op, *aliases)
 
 

@@ -58,7 +58,7 @@ class Norm(NamedTuple):
 
 
 class EpilogueOperator(NamedTuple):
-    """An operator that computes another one together with operators behind it: a norm, the addition of an array, and
+    """An operator that computes another one together with operators after it: a norm, the addition of an array, and
     relu, each of them optional.
 
     Attributes

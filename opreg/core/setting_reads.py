@@ -32,8 +32,8 @@ def reads_setting(function: Any = None, /, *, answer: Callable[[], object] | Non
     function : function
         Its arguments must be numbers or text.
     answer : function, optional
-        A function without arguments whose text tells of all changes of the setting; it is called in place of the
-        declared one.
+        A function without arguments, which is called in place of the declared one. It returns another value, by its
+        text, after each change of the setting.
 
     Examples
     --------

@@ -33,8 +33,8 @@ def load(provider: str) -> None:
 
 
 def import_all(modules: Iterable[str]) -> None:
-    """Import modules, while Python's collector rests: it would look again and again at tens of thousands of objects
-    that all stay."""
+    """Import modules with Python's garbage collector off: it would examine tens of thousands of objects again and
+    again, all of which stay."""
     collects = gc.isenabled()
     gc.disable()
     try:

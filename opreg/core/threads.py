@@ -28,9 +28,9 @@ from .processor import processor
 __all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
            "no_foreign_threads"]
 
-# How many bytes of an array are worked on at a time: an eighth, within these bounds. With smaller blocks, threads would
-# mostly wait for each other between NumPy's functions; with larger ones, a block and its result would not fit into the
-# second-level cache together.
+# An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
+# With smaller blocks, threads would mostly wait for each other between NumPy's functions; with larger ones, a block and
+# its result would not fit into the second-level cache together.
 _BLOCKS, _LEAST = 8, 1 << 18
 _MOST = max(_LEAST, min(1 << 19, processor().l2 // 2))
 # Copies of at least so many bytes are shared among threads.

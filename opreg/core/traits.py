@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from typing import Any
+
+from ..errors import did_you_mean
 
 __all__ = ["Traits"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """The properties of an operator that hold for every use of it.
+    """The properties of an operator that hold for every use of it; they do not change.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Traits:
     traced : bool
         Whether its body is traced instead of run, inside graphs.
     capturable : bool or None
-        Whether the users' code it runs may be recorded on a device and replayed; None if it runs none.
+        Whether users' code that it runs may be recorded on a device and replayed; None if it runs no such code.
     casts : bool
         Whether its output is its first input converted to the output's dtype.
     mixes : bool
@@ -73,13 +74,18 @@ class Traits:
     constant: float | None = None
     cheap: bool = False
 
+    def __init__(self, **declared: Any):
+        for name, value in declared.items():
+            if name not in Traits.__annotations__:
+                raise TypeError(f"operators have no trait {name!r}. {did_you_mean(name, Traits.__annotations__)}")
+            kind = type(getattr(Traits, name))
+            setattr(self, name, kind(value) if kind in (tuple, frozenset) else value)
+
     @property
     def minds_training(self) -> bool:
         """Whether it may compute otherwise in training than in inference."""
         return self.mode or bool(self.states)
 
-    def __post_init__(self) -> None:
-        for name in ("states", "mutates"):  # in order
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in ("inplace", "unread", "partly"):
-            object.__setattr__(self, name, frozenset(getattr(self, name)))
+    def but(self, **declared: Any) -> Traits:
+        """These traits with some declared otherwise."""
+        return Traits(**{**vars(self), **declared})

@@ -95,7 +95,7 @@ class _Memory:
 #: ``owner`` of what it finds: a new array may have the ``id`` of one that was deleted.
 _OWNED: dict[int, _Memory] = {}
 _BY_ADDRESS = _Memory()
-#: How many arrays' memory has changed to being recorded by address.
+#: The number of arrays whose writes are recorded by address since ``share`` was called for them.
 _SHARED = [0]
 _LOCK = lock()
 #: Views that were written, by ``id``, as long as they live: the view, ``_SHARED`` at that time, its memory and its
@@ -350,6 +350,10 @@ def _together(arrays: Sequence[Array]) -> _Together:
     return together
 
 
+#: Bytes that are compared at a time.
+_COMPARED = 1 << 18
+
+
 def keeps_all_bits(array: ndarray, source: Any) -> bool:
     """Whether an assignment to an array of the host would change none of its bits.
 
@@ -366,8 +370,16 @@ def keeps_all_bits(array: ndarray, source: Any) -> bool:
     first = (0,) * array.ndim
     if not array.size or array[first].tobytes() != source[first].astype(array.dtype).tobytes():
         return not array.size
-    old, new = np.ascontiguousarray(array), np.ascontiguousarray(source.astype(array.dtype))
-    return np.array_equal(old.reshape(-1).view(np.uint8), new.reshape(-1).view(np.uint8))
+    if array.nbytes <= _COMPARED:
+        return _has_bits(array, source)
+    rows = max(1, _COMPARED * len(array) // array.nbytes)
+    return all(_has_bits(array[begin:begin + rows], source[begin:begin + rows]) for begin in range(0, len(array), rows))
+
+
+def _has_bits(array: ndarray, source: ndarray) -> bool:
+    """Whether the elements of an array equal those of a source of this shape, converted to its dtype, bit by bit."""
+    old, new = np.ascontiguousarray(array), np.ascontiguousarray(source, array.dtype)
+    return bool((old.reshape(-1).view(np.uint8) == new.reshape(-1).view(np.uint8)).all())
 
 
 # ---------------------------------------------------------------------------------------------------------- questions

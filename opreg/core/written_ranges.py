@@ -18,8 +18,8 @@ Span: TypeAlias = tuple[int, int]
 NEVER: Write = (0, None)
 number_of = operator.itemgetter(0)
 
-# For how many ranges of one array's memory, or of all memory recorded by address, the last writes are stored
-# separately.
+# The largest number of ranges, of one array's memory or of all memory recorded by address, whose last writes are
+# stored separately.
 _STRETCHES = 1 << 16
 
 

@@ -74,7 +74,7 @@ def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raw
     Parameters
     ----------
     run, later : function without arguments
-        Call the method, in the first run and in those behind it.
+        Call the method, in the first run and in those after it.
     custom_op : CustomOp
         The operator.
     title : str

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import inspect
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +13,7 @@ from ..core.arguments import LateSignature, is_tensor, signature
 from ..core.attrs import AS_GIVEN, REQUIRED, AsText, Field, to_text
 from ..core.cache import Recent
 from ..core.dispatch import call
+from ..core.invalidation import renew
 from ..core.op import Op
 from ..core.rules import AttrsRule, Rule
 from ..core.value import Value
@@ -49,7 +53,20 @@ class RegisteredProp(UsersSchema):
     """
 
     def __init__(self, op_type: str, prop: type[CustomOpProp]):
-        annotated = hints(prop.__init__)
+        self.op_type, self.prop_class = op_type, prop
+        self.calls = Recent(MOST_USES)
+        self.read_class()
+        self.warned: set[str] = set()
+        self.rule_of_class = AttrsRule(PropUse.differentiate)
+
+    def read_class(self) -> None:
+        """Read the attributes from the constructor of the class."""
+        prop = self.prop_class
+        make, annotated = prop.__init__, hints(prop.__init__)
+        places = [f"__init__.{part}" for part in ("__code__", "__defaults__", "__kwdefaults__") if hasattr(make, part)]
+        places += [name for name in (*_FLAGS, *_RULES) if hasattr(prop, name)]
+        self._ask, self._sizes = operator.attrgetter("__init__", "__mro__", *places), _sizes(prop)
+        self._asked = self._ask(prop)
         fields, is_open = [], False
         for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -58,10 +75,19 @@ class RegisteredProp(UsersSchema):
                 default = REQUIRED if parameter.default is parameter.empty else parameter.default
                 fields.append(attribute(parameter.name, annotated.get(parameter.name, AsText), default))
         super().__init__(fields, is_open)
-        self.op_type, self.prop_class = op_type, prop
-        self.calls = Recent(MOST_USES)
-        self.warned: set[str] = set()
-        self.rule_of_class = AttrsRule(PropUse.differentiate)
+        self.calls.clear()
+
+    def follow_class(self) -> bool:
+        """Read the class again if a program has changed its constructor, its flags or its optional methods; returns
+        whether it has."""
+        prop = self.prop_class
+        with contextlib.suppress(AttributeError):  # a member was deleted
+            if all(map(operator.is_, self._ask(prop), self._asked)) and _sizes(prop) == self._sizes:
+                return False
+        self.read_class()
+        _declare_class(self.op, self.prop_class)
+        renew(self.op)
+        return True
 
     @property
     def plain_types(self) -> bool:
@@ -86,7 +112,10 @@ class RegisteredProp(UsersSchema):
         return [*([self.prop_class] if self.op.traits.traced else []), *([] if gradient is None else [gradient])]
 
     def complete(self, keywords: Mapping[str, object]) -> PropUse:
-        """Typed attributes, with a new Prop and the names that it lists."""
+        """Typed attributes, with a new Prop and the names that it lists; attributes of another use stay as they are."""
+        self.follow_class()
+        if isinstance(keywords, PropUse) and keywords.registered is self:
+            return self.anew(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
         typed: dict[str, object] = {}
         for name, value in keywords.items():
             if name in self:
@@ -162,22 +191,39 @@ def of_prop(op_type: str, prop: type[CustomOpProp]) -> Op:
                             outputs=AttrsRule(lambda use: use.outputs), auxiliary=AttrsRule(lambda use: use.auxiliary),
                             types=AttrsRule(PropUse.infer_dtypes), mode=True, per_instance=True, op_type=op_type,
                             loss=AttrsRule(lambda use: not any(i < len(use.outputs) for i in use.needed)), call=call,
-                            differentiate=_gradients, check_rule=_check_rule,
-                            traced=bool(getattr(prop, "traced", False)),
-                            capturable=bool(getattr(prop, "capturable", False)),
-                            cheap=bool(getattr(prop, "cheap", False)), doc=_own_doc(prop))
+                            differentiate=_gradients, check_rule=_check_rule, doc=_own_doc(prop))
     op.__doc__, op.__module__ = op.doc, prop.__module__
     op.__signature__ = LateSignature(lambda: signature(op))  # type: ignore[attr-defined]
     op.shapes(AttrsRule(PropUse.infer_shapes))
-    if hasattr(prop, "infer_shape_from_data"):
-        op.infer_from_data(AttrsRule(PropUse.shapes_from_data))
     op.kernel("CustomOp.forward", bound=True)(forward_steps)
     op.grad(registered.rule_of_class)
-    if _has_rule(op_type, prop, "vmap", ("ins", "batched")):
-        op.vmap(AttrsRule(lambda use, ins, batched: use.ask("vmap", ins, batched)))
-    if _has_rule(op_type, prop, "jvp", ("t", "ins", "outs")):
-        op.jvp(AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)))
+    _declare_class(op, prop)
     return op
+
+
+#: Flags of a class that are traits of its operator.
+_FLAGS = ("traced", "capturable", "cheap")
+#: Optional methods of a class that are rules of its operator: the rule's name, the rule that asks the Prop, and the
+#: method's parameters.
+_RULES = {
+    "infer_shape_from_data": ("infer_from_data", AttrsRule(PropUse.shapes_from_data), ("in_data",)),
+    "vmap": ("vmap", AttrsRule(lambda use, ins, batched: use.ask("vmap", ins, batched)), ("ins", "batched")),
+    "jvp": ("jvp", AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)), ("t", "ins", "outs")),
+}
+
+
+def _sizes(prop: type[CustomOpProp]) -> list[int]:
+    """The numbers of members of a class and of its bases."""
+    return [len(kind.__dict__) for kind in prop.__mro__]
+
+
+def _declare_class(op: Op, prop: type[CustomOpProp]) -> None:
+    """Set the traits of an operator, and declare its rules, by the flags and the optional methods of its class."""
+    flags: dict[str, Any] = {name: bool(getattr(prop, name, False)) for name in _FLAGS}
+    op.traits = dataclasses.replace(op.traits, **flags)
+    for method, (rule, ask, parameters) in _RULES.items():
+        if getattr(op.rules, rule) is None and _has_rule(str(op.op_type), prop, method, parameters):
+            getattr(op, rule)(ask)
 
 
 def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: PropUse, needs: Sequence[bool],

@@ -122,7 +122,7 @@ class PropUse(Use):
         return self.reads()[1]
 
     def reads(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """``needed`` and ``unread``, for which the Prop is asked once for each use."""
+        """The pair of ``needed`` and ``unread``; the Prop is asked once for each use."""
         if self._reads is not None:
             return self._reads
         n_out, n_in, cache, plain = len(self.outputs), len(self.arguments), self.cache, None
@@ -475,7 +475,7 @@ class CallCache:
 
 
 def _count_text(list_name: str, names: Sequence[str], method: str) -> str:
-    """Text that tells the number of entries of a list, and the method that determines it."""
+    """Words for an error: the number of entries of a list, and the method that determines it."""
     if not names:
         return f"{list_name} has no entry, by {method}"
     return (f"{list_name} has {len(names)} {'entry' if len(names) == 1 else 'entries'} ({list_names(names)}), by "

@@ -171,7 +171,7 @@ class _Places:
             self._visit(*self._waiting.popleft())
 
     def _was_seen(self, value: object) -> bool:
-        """Whether a function, object or class was met before; it is met now."""
+        """Whether a function, object or class was met before. If not, it is entered as met."""
         if id(value) in self._seen:
             return True
         self._seen[id(value)] = value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import inspect
 import weakref
@@ -346,6 +345,8 @@ def warn_misspelt(cls: type, base: type, methods: Sequence[str] | None = None) -
     Names with a prefix or suffix, such as ``forward_cpu`` and ``my_forward``, are taken as helpers. ``methods`` are the
     names to compare with, by default those of all methods of the base.
     """
+    import difflib  # slow to load, and programs without users' operators need none
+
     known = [name for name in dir(base) if name[0] != "_" and callable(getattr(base, name))] + [*RULES] \
         if methods is None else methods
     missing = [name for name in known if getattr(cls, name, None) is getattr(base, name, None)]

@@ -97,7 +97,13 @@ class RandomOrderAug(SequentialAug):
 
 
 class ResizeAug(Augmenter):
-    """Resizes images so that their shorter edge has length ``size``."""
+    """Resizes images so that their shorter edge has length ``size``.
+
+    Examples
+    --------
+    >>> ResizeAug(3)(array(np.zeros((6, 8, 3), "uint8"))).shape
+    (3, 4, 3)
+    """
 
     def __init__(self, size: int, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -108,7 +114,13 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resizes images to ``size``, (width, height)."""
+    """Resizes images to ``size``, (width, height).
+
+    Examples
+    --------
+    >>> ForceResizeAug((4, 2))(array(np.zeros((6, 8, 3), "uint8"))).shape
+    (2, 4, 3)
+    """
 
     def __init__(self, size: Size, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -144,7 +156,13 @@ class RandomSizedCropAug(Augmenter):
 
 
 class CenterCropAug(Augmenter):
-    """Crops images in the middle to ``size``, (width, height)."""
+    """Crops images in the middle to ``size``, (width, height).
+
+    Examples
+    --------
+    >>> CenterCropAug((4, 2))(array(np.zeros((6, 8, 3), "uint8"))).shape
+    (2, 4, 3)
+    """
 
     def __init__(self, size: Size, interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -267,7 +285,13 @@ class RandomGrayAug(Augmenter):
 
 
 class HorizontalFlipAug(Augmenter):
-    """Mirrors images left to right, with probability ``p``."""
+    """Mirrors images left to right, with probability ``p``.
+
+    Examples
+    --------
+    >>> HorizontalFlipAug(1.0)(array([[[1.0], [2.0]]])).asnumpy().ravel()
+    array([2., 1.], dtype=float32)
+    """
 
     def __init__(self, p: float):
         super().__init__(p=p)
@@ -278,7 +302,13 @@ class HorizontalFlipAug(Augmenter):
 
 
 class CastAug(Augmenter):
-    """Casts images to another dtype."""
+    """Casts images to another dtype.
+
+    Examples
+    --------
+    >>> CastAug()(array(np.zeros((6, 8, 3), "uint8"))).dtype.__name__
+    'float32'
+    """
 
     def __init__(self, typ: DTypeLike = "float32"):
         super().__init__(type=typ)

@@ -87,6 +87,12 @@ class DataBatch:
         Numbers of the samples.
     bucket_key, provide_data, provide_label
         For batches that differ in shape.
+
+    Examples
+    --------
+    >>> batch = DataBatch(data=[array([[1.0, 2.0]])], label=[array([0.0])], pad=0)
+    >>> print(batch)
+    DataBatch: data shapes: [(1, 2)] label shapes: [(1,)]
     """
 
     def __init__(self, data: Sequence[NDArray], label: Sequence[NDArray] | None = None, pad: int | None = None,
@@ -414,6 +420,12 @@ class ResizeIter(DataIter):
         Number of batches of a round.
     reset_internal : bool
         Whether the other iterator is reset at each round.
+
+    Examples
+    --------
+    >>> short = ResizeIter(NDArrayIter(np.zeros((10, 3)), batch_size=2), 3)
+    >>> len([*short])
+    3
     """
 
     def __init__(self, data_iter: DataIter, size: int, reset_internal: bool = True):
@@ -450,6 +462,12 @@ class PrefetchingIter(DataIter):
         The other iterator; the batches of several are merged.
     rename_data, rename_label : list of dict of str to str
         New names of inputs and labels, a dict for each iterator.
+
+    Examples
+    --------
+    >>> with_thread = PrefetchingIter(NDArrayIter(np.zeros((4, 3)), batch_size=2))
+    >>> [batch.data[0].shape for batch in with_thread]
+    [(2, 3), (2, 3)]
     """
 
     def __init__(self, iters: DataIter | Sequence[DataIter], rename_data: Sequence[Mapping[str, str]] | None = None,

@@ -144,7 +144,7 @@ _LENGTHS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I", 0xDE: ">H", 0xDF: ">I"}
 
 
 def _unpacked(data: memoryview, at: int) -> tuple[Any, int]:
-    """A value in MessagePack at an offset, and the offset behind it: a map of fields, text, a number or None."""
+    """A value in MessagePack at an offset, and the offset after it: a map of fields, text, a number or None."""
     code = data[at]
     at += 1
     if code < 0x80 or code >= 0xE0:

@@ -157,7 +157,13 @@ def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
 
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
-    """The image resized so that its shorter edge is ``size``."""
+    """The image resized so that its shorter edge is ``size``.
+
+    Examples
+    --------
+    >>> resize_short(array(np.zeros((6, 8, 3), "uint8")), 3).shape
+    (3, 4, 3)
+    """
     height, width, _ = src.shape
     new_height, new_width = shorter(height, width, size)
     return imresize(src, new_width, new_height, interp)
@@ -169,7 +175,13 @@ def shorter(height: int, width: int, size: int) -> tuple[int, int]:
 
 
 def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None = None, interp: int = 2) -> NDArray:
-    """A crop of an image, by its left, top, width and height, resized to ``size`` if given."""
+    """A crop of an image, by its left, top, width and height, resized to ``size`` if given.
+
+    Examples
+    --------
+    >>> fixed_crop(array(np.zeros((6, 8, 3), "uint8")), 1, 2, 4, 3).shape
+    (3, 4, 3)
+    """
     part = src[y0:y0 + h, x0:x0 + w]
     if 0 in part.shape:
         raise ShapeError(f"fixed_crop: there are no {w} by {h} pixels from ({x0}, {y0}) on in an image of shape "
@@ -180,7 +192,14 @@ def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None
 
 
 def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
-    """A random crop, scaled if it is larger than the image; and its position."""
+    """A random crop, scaled if it is larger than the image; and its position.
+
+    Examples
+    --------
+    >>> image, box = random_crop(array(np.zeros((6, 8, 3), "uint8")), (4, 2))
+    >>> image.shape, box[2:]
+    ((2, 4, 3), (4, 2))
+    """
     height, width, _ = src.shape
     new_width, new_height = scale_down((width, height), size)
     x, y = random.randint(0, width - new_width), random.randint(0, height - new_height)
@@ -188,7 +207,14 @@ def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Pla
 
 
 def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
-    """The center crop, scaled if it is larger than the image; and its position."""
+    """The center crop, scaled if it is larger than the image; and its position.
+
+    Examples
+    --------
+    >>> image, box = center_crop(array(np.zeros((6, 8, 3), "uint8")), (4, 2))
+    >>> image.shape, box
+    ((2, 4, 3), (2, 2, 4, 2))
+    """
     height, width, _ = src.shape
     new_width, new_height = scale_down((width, height), size)
     x, y = (width - new_width) // 2, (height - new_height) // 2
@@ -234,7 +260,14 @@ def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
 
 
 def color_normalize(src: NDArray, mean: NDArray | float | None, std: NDArray | float | None = None) -> NDArray:
-    """The image minus a mean, divided by a standard deviation; computed in place."""
+    """The image minus a mean, divided by a standard deviation; computed in place.
+
+    Examples
+    --------
+    >>> image = array(np.full((1, 1, 3), 10.0, "float32"))
+    >>> color_normalize(image, array([4.0, 4.0, 4.0]), array([2.0, 2.0, 3.0])).asnumpy()
+    array([[[3., 3., 2.]]], dtype=float32)
+    """
     if mean is not None:
         src -= mean
     if std is not None:

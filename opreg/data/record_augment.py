@@ -161,7 +161,7 @@ class Augmentation:
 
     @functools.cached_property
     def _only_cut(self) -> bool:
-        """Whether nothing lies between resizing and cropping."""
+        """Whether images are cropped right after they are resized, without another change in between."""
         return not (self._moves or self.pad > 0 or self.random_resized_crop
                     or (self.min_crop_size, self.max_crop_size) != (-1, -1))
 

@@ -1,7 +1,7 @@
 """Counter-based random values: Philox4x32-10 gives four values for each key and position in a sequence.
 
 A draw is an array of a key and the first place, uint64 of shape (2,). Element ``i`` has the number ``i % 4`` of the
-place ``i // 4`` behind the first. So a draw can be repeated, and no values need to be stored.
+place ``i // 4`` after the first. So a draw can be repeated, and no values need to be stored.
 
 J. K. Salmon and others, Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
 """

@@ -39,6 +39,9 @@ class Sets(NamedTuple):
         The dtype in which integers are computed.
     scalar : bool
         Whether the rules are NumPy's: ``axis=()`` names no axes, and a value of all elements has rank zero.
+    groups : int or None
+        The number of groups that the second axis is divided into, 0 for one of each place. Then arrays have the axes
+        samples, groups, and elements of a group.
     """
 
     rows: RowExpression
@@ -47,11 +50,18 @@ class Sets(NamedTuple):
     keepdims: bool = True
     integer_dtype: str = "int64"
     scalar: bool = False
+    groups: int | None = None
 
     def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
         """The loop over inputs of these shapes, with neighbouring axes joined or as they are."""
         shape, axes = self._seen(shapes)
-        return _loop(self.rows, shape, axes, self.keepdims, self.integer_dtype, folds or not axes, self.scalar)
+        folds = (folds or not axes) and RowLayout.CYCLE not in self.rows.inputs
+        loop = _loop(self.rows, shape, axes, self.keepdims, self.integer_dtype, folds, self.scalar)
+        if self.groups is None:
+            return loop
+        data = shapes[self.rows.inputs.index(RowLayout.ELEMENT)]
+        return loop._replace(results=tuple([data if along is RowLayout.ELEMENT else result
+                                            for along, result in zip(self.rows.results, loop.results)]))
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results for inputs of these shapes; empty sets have no maximum or minimum."""
@@ -68,14 +78,18 @@ class Sets(NamedTuple):
     def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
         """The shape of an input with one value per element, and the axes of the sets in it."""
         shape = shapes[self.rows.inputs.index(RowLayout.ELEMENT)]
+        if self.groups is not None:
+            groups = self.groups or shape[1]
+            shape = (shape[0], groups, shape[1] // max(groups, 1) * math.prod(shape[2:]))
         named = self.axis != () or not self.scalar
         return shape, reduced_axes(self.axis, self.exclude, len(shape)) if named else ()
 
 
 def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
          inputs: tuple[RowLayout, ...] = (RowLayout.ELEMENT,), exclude: bool = False, keepdims: bool = True,
-         integer_dtype: str = "int64", scalar: bool = False, **settings: Any) -> Sets:
+         integer_dtype: str = "int64", scalar: bool = False, groups: int | None = None, **settings: Any) -> Sets:
     """The ``Sets`` of a function, which takes a term for each input and returns one or several.
+    A ``column_sum`` has the lengths of the axes of a set; of a term with one value per set it has the shape (1,).
 
     ``inputs`` says whether an input has a value for each element, set or place in a set; ``settings`` are passed to the
     function. For the other parameters see ``Sets``.
@@ -87,7 +101,7 @@ def sets(function: Callable[..., Any], axis: int | tuple[int, ...] | None,
     >>> sets(row_sum, 1, keepdims=False).results([(2, 3, 4)])
     [(2, 4)]
     """
-    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, integer_dtype, scalar)
+    return Sets(trace_rows(function, inputs, **settings), axis, exclude, keepdims, integer_dtype, scalar, groups)
 
 
 def check_some(shape: Shape, axes: Sequence[int]) -> None:
@@ -159,8 +173,8 @@ class Loop(NamedTuple):
         return any(prim.name == "column" for prim, _ in self.rows.expression.code)
 
     def place(self, reach: RowLayout) -> Shape:
-        """The shape, in the view, of an input or a result that has one value per element, per set, or per place in a
-        set.
+        """The shape, in the view, of an input or a result that has one value per element, per set, per place in a set,
+        or for all.
 
         Examples
         --------
@@ -202,16 +216,16 @@ def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bo
 
 
 def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: bool, scalar: bool) -> list[Shape]:
-    return [reduced(shape, axes, keepdims, scalar) if along is RowLayout.ROW else _placed(along, shape, axes)
-            for along in rows.results]
+    of = {RowLayout.ELEMENT: shape, RowLayout.ROW: reduced(shape, axes, keepdims, scalar),
+          RowLayout.COLUMN: tuple([shape[axis] for axis in axes]), RowLayout.ALL: (1,)}
+    return [of[along] for along in rows.results]
 
 
 def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
-    if reach is RowLayout.ELEMENT:
-        return shape
-    is_kept = [reach is RowLayout.COLUMN if i in axes else reach is not RowLayout.COLUMN for i in range(len(shape))]
-    if reach is RowLayout.CYCLE:
-        is_kept[0] = False
+    kept = {RowLayout.ELEMENT: (True, True), RowLayout.ROW: (False, True), RowLayout.COLUMN: (True, False)}
+    within, among = kept.get(reach, (False, False))
+    is_kept = [within if axis in axes else among or (reach is RowLayout.CYCLE and axis > 0)
+               for axis in range(len(shape))]
     return tuple([n if keep else 1 for n, keep in zip(shape, is_kept)])
 
 

@@ -1,8 +1,8 @@
 """Row expressions: element-wise arithmetic with reductions of rows, such as sums and maxima, in between.
 
 They are written as functions of terms, like element-wise expressions. An input has one value per element, per row or
-per column. A result has one value per element, or one per row if it depends on elements only through reductions. The
-sets that are reduced may be columns too; below they are always called rows.
+per column. A result has one value per element, one per row if it depends on elements only through reductions, or one
+per column if it is a ``column_sum``. The sets that are reduced may be columns too; below they are always called rows.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from ..core.cache import Recent, cached
 from ..core.keys import exact
 from .expression import Expression, Instruction, Primitive, Term, compiled, extracted
 
-__all__ = ["REDUCTIONS", "RowLayout", "RowExpression", "column", "of_results", "parted", "row_max",
-           "row_mean", "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
+__all__ = ["ACROSS", "REDUCTIONS", "RowLayout", "RowExpression", "column", "column_sum", "of_results", "parted",
+           "row_max", "row_mean", "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
 class RowLayout(Enum):
-    """Whether an input or a result has one value per element, per row or per column; ``CYCLE`` is one value per row,
-    repeated after a number of rows."""
+    """Whether an input or a result has one value per element, per row, per column, or for all; ``CYCLE`` is one value
+    per row, repeated after a number of rows."""
 
     ELEMENT = "element"
     ROW = "row"
     COLUMN = "column"
     CYCLE = "row in a cycle"
+    ALL = "all"
 
 
 def _structural(name: str) -> Primitive:
@@ -36,7 +37,11 @@ def _structural(name: str) -> Primitive:
 #: The primitives that reduce a row to one value.
 REDUCTIONS = ("row_sum", "row_max", "row_min", "row_product")
 
-_SUM, _MAX, _MIN, _PRODUCT, _COLUMN, _SIZE = map(_structural, (*REDUCTIONS, "column", "row_size"))
+#: The layouts of results that are added over rows.
+ACROSS = (RowLayout.COLUMN, RowLayout.ALL)
+
+_SUM, _MAX, _MIN, _PRODUCT, _COLUMN, _SIZE, _COLUMN_SUM = map(_structural, (
+    *REDUCTIONS, "column", "row_size", "column_sum"))
 
 
 def row_sum(term: Any) -> Any:
@@ -64,6 +69,14 @@ def row_mean(term: Any) -> Any:
     return row_sum(term) / row_size()
 
 
+def column_sum(term: Any) -> Any:
+    """The sum of a term over all rows, for each column; of a term with one value per row, the sum for all.
+
+    It can only be a result: no instruction reads it.
+    """
+    return Term(_COLUMN_SUM, (term,))
+
+
 def column() -> Any:
     """Index of an element in its row, from 0."""
     return Term(_COLUMN, ())
@@ -85,7 +98,8 @@ class RowExpression:
         Whether each has a value per element, row or column. If the parameter ``sets`` says that columns are reduced,
         these count as rows in ``results`` and ``registers``.
     registers : list of RowLayout
-        For every register, ``ELEMENT`` if it has a value per element or per column, else ``ROW``.
+        For every register, ``ELEMENT`` if it has a value per element or per column, else ``ROW``; for a ``column_sum``,
+        ``COLUMN`` or ``ALL``.
     phases : list of int
         The phase in which each register is computed: the number of reductions that must be done one after another
         before it.
@@ -95,7 +109,7 @@ class RowExpression:
 
     def __init__(self, expression: Expression, inputs: Sequence[RowLayout], sets: RowLayout = RowLayout.ROW):
         self.expression, self.inputs = expression, tuple(inputs)
-        rows = (RowLayout.ROW, RowLayout.CYCLE) if sets is RowLayout.ROW else (sets,)
+        rows = (RowLayout.ROW, RowLayout.CYCLE, RowLayout.ALL) if sets is RowLayout.ROW else (sets,)
         self.registers = [RowLayout.ROW if along in rows else RowLayout.ELEMENT for along in inputs]
         self.phases = [0] * len(inputs)
         for prim, args in expression.code:
@@ -103,7 +117,10 @@ class RowExpression:
             phase = max([self.phases[a] for a in reads], default=0)
             reduced = prim.name in REDUCTIONS
             element = prim.name == "column" or any(self.registers[a] is RowLayout.ELEMENT for a in reads)
-            self.registers.append(RowLayout.ELEMENT if element and not reduced else RowLayout.ROW)
+            if prim.name == "column_sum":
+                self.registers.append(RowLayout.COLUMN if element else RowLayout.ALL)
+            else:
+                self.registers.append(RowLayout.ELEMENT if element and not reduced else RowLayout.ROW)
             self.phases.append(phase + reduced)
         self.results = tuple([self.registers[r] if isinstance(r, int) else RowLayout.ROW for r in expression.results])
 
@@ -111,6 +128,12 @@ class RowExpression:
     def last_phase(self) -> int:
         """The phase of the last instruction."""
         return max(self.phases, default=0)
+
+    def added(self, result: int) -> int | float | None:
+        """The register whose values over all rows are added to a result; None for results that are no such sum."""
+        register = self.expression.results[result]
+        return self.expression.code[int(register) - self.expression.arity].args[0] if (
+            self.results[result] in ACROSS) else None
 
     def reduced(self, phase: int) -> list[int]:
         """The positions of the reductions that end a phase."""

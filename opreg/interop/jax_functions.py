@@ -61,7 +61,7 @@ def to_jax(what: Any, parameters: Mapping[str, Any] | None, random: bool | None,
 
     function.__name__ = function.__qualname__ = source.name
     takes = ", ".join([name for name in source.inputs + source.states if name not in own])
-    function.__doc__ = f"The {source.title}: takes {takes}" + (", and gives the states behind the outputs."
+    function.__doc__ = f"The {source.title}: takes {takes}" + (", and gives the states after the outputs."
                                                                if source.states else ".")
     if own:
         function.parameters = own  # type: ignore[attr-defined]

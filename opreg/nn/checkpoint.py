@@ -262,7 +262,7 @@ def read_checkpoint(path: str) -> dict[str, np.ndarray]:
 
 
 def _verify_checksum(path: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays without the checksum, which is the last one and is verified.
+    """Verify the checksum, which is the last array of a file; returns the other arrays.
 
     The checksum is found by its name, or by its value if the name is damaged. If both are damaged, a checksum counts
     as missing in a file that ends in ``.ckpt``, or that has an array with a similar name.

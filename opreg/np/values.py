@@ -335,6 +335,10 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         """A copy with another dtype; itself when the dtype is the same and ``copy`` is False."""
         return self if not copy and self._data.dtype == as_dtype(dtype) else ops.Cast(self, dtype=as_dtype(dtype))
 
+    def item(self, *index: Any) -> Any:
+        """The only element, or the one at a flat or full index, ``x.item(1, 2)``, as a Python number."""
+        return super().item(index if len(index) > 1 else index[0] if index else None)
+
     def asscalar(self) -> Any:
         """The only element as a NumPy scalar."""
         return self.asnumpy().reshape(-1)[0] if self.size == 1 else super().asscalar()

@@ -36,7 +36,7 @@ class ForeignUse(Subject):
     args : list
         Its arguments: nestings of lists, tuples and dicts that hold arrays.
     keywords : dict
-        Its keyword arguments. Their arrays are inputs behind those of the arguments; a list of numbers is a setting.
+        Its keyword arguments. Their arrays are inputs after those of the arguments; a list of numbers is a setting.
     any_layout : bool
         Whether arrays of the library may have any layout in memory.
     """

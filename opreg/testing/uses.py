@@ -323,7 +323,7 @@ def second(use: Subject, head_grads: Sequence[np.ndarray | None], weights: dict[
 
 
 def symbol(use: Use, around: bool = False, ctx: Any = None) -> Symbol:
-    """The operator as a symbol of variables; ``around`` adds nodes in front of it and behind it."""
+    """The operator as a symbol of variables; ``around`` adds nodes in front of it and after it."""
     values: list[Any] = [Variable(name) for name in use.names]
     count = len(use.op.signature.arguments(use.attrs))
     if around:

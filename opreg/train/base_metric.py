@@ -70,6 +70,19 @@ class EvalMetric(Checked):
         Name returned by ``get``.
     output_names, label_names : list of str or None
         Names of the predictions and labels for ``update_dict``, in order; all by default.
+
+    Examples
+    --------
+    >>> class Largest(EvalMetric):
+    ...     def update(self, labels, preds):
+    ...         for label, pred in zip(labels, preds):
+    ...             self.sum_metric = max(self.sum_metric, float(abs(label - pred).max().asscalar()))
+    ...             self.num_inst = 1
+    >>> from opreg import nd
+    >>> metric = Largest("largest")
+    >>> metric.update([nd.array([1.0, 2.0])], [nd.array([1.0, 5.0])])
+    >>> metric.get()
+    ('largest', 3.0)
     """
 
     def __init__(self, name: str, output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None,

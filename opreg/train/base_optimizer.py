@@ -157,6 +157,20 @@ class Optimizer(Checked):
         Whether float16 weights are updated in a float32 copy.
     param_dict : dict of int to objects with ``lr_mult`` and ``wd_mult``
         Factors of the weights; they override those by name.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> class SignDescent(Optimizer):
+    ...     def create_state(self, index, weight):
+    ...         return None
+    ...     def update(self, index, weight, grad, state):
+    ...         self._update_count(index)
+    ...         weight -= self._get_lr(index) * nd.sign(grad)
+    >>> weight, rule = nd.array([1.0, 1.0]), SignDescent(learning_rate=0.5)
+    >>> rule.update(0, weight, nd.array([3.0, -0.1]), None)
+    >>> weight.asnumpy()
+    array([0.5, 1.5], dtype=float32)
     """
 
     opt_registry = _REGISTERED

@@ -229,6 +229,12 @@ class BucketingModule(BaseModule):
         if key is not None:
             self.switch_bucket(key, data_batch.provide_data, data_batch.provide_label)
 
+    def _mark_initialized(self) -> None:
+        """Say of all keys that their weights, which they share, are set."""
+        self.params_initialized = True
+        for module in self._buckets.values():
+            module.params_initialized = True
+
     def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights; see ``Module.init_params``."""
@@ -239,9 +245,16 @@ class BucketingModule(BaseModule):
         self._needs("binded")
         self._buckets[self._default_bucket_key].init_params(initializer, arg_params, aux_params, allow_missing,
                                                             force_init, allow_extra)
-        self.params_initialized = True
-        for module in self._buckets.values():
-            module.params_initialized = True
+        self._mark_initialized()
+
+    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+                   allow_extra: bool = False) -> None:
+        """Set the weights; see ``Module.set_params``."""
+        self._needs("binded")
+        default = self._buckets[self._default_bucket_key]
+        default.params_initialized = self.params_initialized
+        default.set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+        self._mark_initialized()
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
         """Copies of weights and auxiliary states, on the host."""

@@ -46,6 +46,17 @@ def save_checkpoint(prefix: str, epoch: int, symbol: Symbol | None, arg_params: 
         Its weights and auxiliary states.
     remove_amp_cast : bool
         Whether to remove ``amp_cast`` and ``amp_multicast`` from the symbol.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from opreg import nd, sym
+    >>> net = sym.FullyConnected(sym.var("data"), num_hidden=2, no_bias=True, name="fc")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_checkpoint(f"{folder}/net", 3, net, {"fc_weight": nd.ones((2, 4))}, {})
+    ...     loaded, arg_params, aux_params = load_checkpoint(f"{folder}/net", 3)
+    >>> loaded.list_arguments(), arg_params["fc_weight"].shape
+    (['data', 'fc_weight'], (2, 4))
     """
     whole_number("save_checkpoint: epoch", epoch)
     with atomic_writes():

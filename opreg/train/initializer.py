@@ -51,6 +51,14 @@ class InitDesc(str):
     ----------
     is_state : bool
         Whether it is an auxiliary state, which is filled with zeros unless its name decides.
+
+    Examples
+    --------
+    >>> desc = InitDesc("fc_weight", {"__init__": '["one", {}]'})
+    >>> arr = array([0.0, 0.0])
+    >>> Zero()(desc, arr)
+    >>> desc, arr.asnumpy()
+    ('fc_weight', array([1., 1.], dtype=float32))
     """
 
     attrs: Mapping[str, str]
@@ -118,6 +126,16 @@ class Initializer(Checked):
     """Fills arrays by name; a subclass defines ``_init_weight(name, arr)`` for weights.
 
     ``dumps`` writes the keyword arguments.
+
+    Examples
+    --------
+    >>> class Half(Initializer):
+    ...     def _init_weight(self, name, arr):
+    ...         arr[:] = 0.5
+    >>> arr = array([0.0, 0.0])
+    >>> Half()("fc_weight", arr)
+    >>> arr.asnumpy()
+    array([0.5, 0.5], dtype=float32)
     """
 
     def __init__(self, **kwargs: Any):
@@ -253,7 +271,15 @@ def _size(arr: NDArray) -> str:
 
 
 class Zero(Initializer):
-    """Zeros."""
+    """Zeros.
+
+    Examples
+    --------
+    >>> arr = array([1.0, 2.0])
+    >>> Zero()("w_weight", arr)
+    >>> arr.asnumpy()
+    array([0., 0.], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -263,7 +289,15 @@ class Zero(Initializer):
 
 
 class One(Initializer):
-    """Ones."""
+    """Ones.
+
+    Examples
+    --------
+    >>> arr = array([0.0, 0.0])
+    >>> One()("w_weight", arr)
+    >>> arr.asnumpy()
+    array([1., 1.], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -273,7 +307,15 @@ class One(Initializer):
 
 
 class Constant(Initializer):
-    """One value, or the elements of an array."""
+    """One value, or the elements of an array.
+
+    Examples
+    --------
+    >>> arr = array([0.0, 0.0])
+    >>> Constant(0.5)("w_weight", arr)
+    >>> arr.asnumpy()
+    array([0.5, 0.5], dtype=float32)
+    """
 
     def __init__(self, value: ArrayLike):
         super().__init__(value=value)
@@ -293,7 +335,15 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform values between ``-scale`` and ``scale``."""
+    """Uniform values between ``-scale`` and ``scale``.
+
+    Examples
+    --------
+    >>> arr = array([[0.0] * 3] * 2)
+    >>> Uniform(0.1)("w_weight", arr)
+    >>> bool((abs(arr.asnumpy()) <= 0.1).all())
+    True
+    """
 
     def __init__(self, scale: Amount = 0.07):
         super().__init__(scale=scale)
@@ -304,7 +354,15 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal values with mean zero and standard deviation ``sigma``."""
+    """Normal values with mean zero and standard deviation ``sigma``.
+
+    Examples
+    --------
+    >>> arr = array([0.0] * 1000)
+    >>> Normal(0.5)("w_weight", arr)
+    >>> bool(0.4 < arr.asnumpy().std() < 0.6)
+    True
+    """
 
     def __init__(self, sigma: Amount = 0.01):
         super().__init__(sigma=sigma)
@@ -326,6 +384,13 @@ class Orthogonal(Initializer):
         Norm of each row or column.
     rand_type : {"uniform", "normal"}
         Distribution of the values that are orthogonalised.
+
+    Examples
+    --------
+    >>> arr = array([[0.0] * 2] * 2)
+    >>> Orthogonal(scale=1.0)("w_weight", arr)
+    >>> bool(np.allclose(arr.asnumpy() @ arr.asnumpy().T, np.eye(2), atol=1e-5))
+    True
     """
 
     def __init__(self, scale: float = 1.414, rand_type: str = "uniform"):
@@ -356,6 +421,13 @@ class Xavier(Initializer):
         Whether ``n`` is the number of inputs of a unit, of outputs, or their mean.
     magnitude : float
         See above.
+
+    Examples
+    --------
+    >>> arr = array([[0.0] * 3] * 3)
+    >>> Xavier(magnitude=3)("w_weight", arr)  # three inputs, three outputs: bound (3 / 3)**0.5
+    >>> bool((abs(arr.asnumpy()) <= 1).all())
+    True
     """
 
     def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: Amount = 3):
@@ -382,6 +454,13 @@ class MSRAPrelu(Xavier):
     """Normal values with a scale for layers followed by a leaky rectifier of slope ``slope``.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
+
+    Examples
+    --------
+    >>> arr = array([[0.0] * 200] * 200)
+    >>> MSRAPrelu("in", slope=0)("w_weight", arr)  # standard deviation (2 / 200)**0.5
+    >>> bool(0.09 < arr.asnumpy().std() < 0.11)
+    True
     """
 
     def __init__(self, factor_type: str = "avg", slope: float = 0.25):
@@ -390,7 +469,15 @@ class MSRAPrelu(Xavier):
 
 
 class Bilinear(Initializer):
-    """The kernel of a bilinear upsampling, for Deconvolution and UpSampling; the same in each channel."""
+    """The kernel of a bilinear upsampling, for Deconvolution and UpSampling; the same in each channel.
+
+    Examples
+    --------
+    >>> arr = array([[[[0.0] * 4] * 4]])
+    >>> Bilinear()("up_weight", arr)
+    >>> arr.asnumpy()[0, 0, 1]
+    array([0.1875, 0.5625, 0.5625, 0.1875], dtype=float32)
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -402,7 +489,15 @@ class Bilinear(Initializer):
 
 
 class LSTMBias(Initializer):
-    """Zeros, with ``forget_bias`` for the forget gate, the second quarter of the array."""
+    """Zeros, with ``forget_bias`` for the forget gate, the second quarter of the array.
+
+    Examples
+    --------
+    >>> arr = array([0.0] * 8)  # four gates of two units
+    >>> LSTMBias(forget_bias=1.0)._init_weight("lstm_i2h_bias", arr)
+    >>> arr.asnumpy()
+    array([0., 0., 1., 1., 0., 0., 0., 0.], dtype=float32)
+    """
 
     def __init__(self, forget_bias: float = 1.0):
         super().__init__(forget_bias=forget_bias)
@@ -466,6 +561,13 @@ class Load(Initializer):
         Initializer of the other names.
     verbose : bool
         Whether to log the source of each array.
+
+    Examples
+    --------
+    >>> arr, fill = array([0.0, 0.0]), Load({"arg:fc_weight": array([3.0, 4.0])}, default_init=Zero())
+    >>> fill("fc_weight", arr)
+    >>> arr.asnumpy()
+    array([3., 4.], dtype=float32)
     """
 
     of_text = False

@@ -43,6 +43,16 @@ def create(name: str = "local") -> KVStoreBase:
     ------
     ArgumentError
         For an unknown kind, and for kinds that need servers.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> store, total = create("local"), nd.zeros(2)
+    >>> store.init("w", nd.zeros(2))
+    >>> store.push("w", [nd.ones(2), nd.ones(2)])  # one gradient for each device
+    >>> store.pull("w", out=total)
+    >>> total.asnumpy()
+    array([2., 2.], dtype=float32)
     """
     if not isinstance(name, str):
         raise TypeError(f"kvstore: expected the name of a kind, got {type(name).__name__}")

@@ -33,6 +33,14 @@ class LRScheduler(Checked):
     ------
     ArgumentError
         When the settings of the warmup are invalid.
+
+    Examples
+    --------
+    >>> class Halving(LRScheduler):
+    ...     def __call__(self, num_update):
+    ...         return self.base_lr * 0.5**num_update
+    >>> Halving(base_lr=0.8)(3)
+    0.1
     """
 
     def __init__(self, base_lr: float = 0.01, warmup_steps: int = 0, warmup_begin_lr: float = 0,

@@ -72,7 +72,15 @@ def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
 
 @alias("composite")
 class CompositeEvalMetric(EvalMetric):
-    """Several metrics as one; names and values are lists."""
+    """Several metrics as one; names and values are lists.
+
+    Examples
+    --------
+    >>> metric = CompositeEvalMetric(["mae", "mse"])
+    >>> metric.update([numpy.array([1.0, 2.0])], [numpy.array([1.0, 4.0])])
+    >>> metric.get()
+    (['mae', 'mse'], [1.0, 2.0])
+    """
 
     def __init__(self, metrics: Sequence[MetricLike] | None = None, name: str = "composite",
                  output_names: Sequence[str] | None = None, label_names: Sequence[str] | None = None):
@@ -172,7 +180,15 @@ class Accuracy(EvalMetric):
 
 @alias("top_k_accuracy", "top_k_acc")
 class TopKAccuracy(EvalMetric):
-    """The fraction of labels among the ``top_k`` highest scores; ``top_k`` is more than one."""
+    """The fraction of labels among the ``top_k`` highest scores; ``top_k`` is more than one.
+
+    Examples
+    --------
+    >>> metric = TopKAccuracy(top_k=2)
+    >>> metric.update([numpy.array([0, 1])], [numpy.array([[0.3, 0.1, 0.6], [0.3, 0.1, 0.6]])])
+    >>> metric.get()
+    ('top_k_accuracy_2', 0.5)
+    """
 
     def __init__(self, top_k: int = 1, name: str = "top_k_accuracy", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -247,7 +263,15 @@ class _Binary(EvalMetric):
 
 @register
 class F1(_Binary):
-    """The F1 score, the harmonic mean of precision and recall, of two classes; the second is the positive one."""
+    """The F1 score, the harmonic mean of precision and recall, of two classes; the second is the positive one.
+
+    Examples
+    --------
+    >>> metric = F1()
+    >>> metric.update([numpy.array([1, 1, 0])], [numpy.array([[0.2, 0.8], [0.7, 0.3], [0.9, 0.1]])])
+    >>> print(round(metric.get()[1], 3))
+    0.667
+    """
 
     def __init__(self, name: str = "f1", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None, average: str = "macro"):
@@ -259,7 +283,15 @@ class F1(_Binary):
 
 @register
 class MCC(_Binary):
-    """Matthews' correlation coefficient of two classes, from -1 to 1."""
+    """Matthews' correlation coefficient of two classes, from -1 to 1.
+
+    Examples
+    --------
+    >>> metric = MCC()
+    >>> metric.update([numpy.array([1, 1, 0])], [numpy.array([[0.2, 0.8], [0.7, 0.3], [0.9, 0.1]])])
+    >>> print(round(metric.get()[1], 3))
+    0.5
+    """
 
     def __init__(self, name: str = "mcc", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None, average: str = "macro"):
@@ -274,7 +306,15 @@ class MCC(_Binary):
 
 @register
 class PCC(EvalMetric):
-    """The correlation of true and predicted classes: Matthews' coefficient for any number of classes."""
+    """The correlation of true and predicted classes: Matthews' coefficient for any number of classes.
+
+    Examples
+    --------
+    >>> metric = PCC()
+    >>> metric.update([numpy.array([0, 1, 2])], [numpy.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.5, 0.3]])])
+    >>> print(round(metric.get()[1], 3))
+    0.612
+    """
 
     def __init__(self, name: str = "pcc", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None, has_global_stats: bool = True):
@@ -329,6 +369,13 @@ class CrossEntropy(EvalMetric):
     ----------
     eps : float
         Term added to the probabilities.
+
+    Examples
+    --------
+    >>> metric = CrossEntropy()
+    >>> metric.update([numpy.array([0, 1])], [numpy.array([[0.5, 0.5], [0.5, 0.5]])])
+    >>> print(round(metric.get()[1], 3))
+    0.693
     """
 
     def __init__(self, eps: Amount = 1e-12, name: str = "cross-entropy", output_names: Sequence[str] | None = None,
@@ -347,7 +394,15 @@ class CrossEntropy(EvalMetric):
 
 @alias("nll_loss", "nll-loss")
 class NegativeLogLikelihood(CrossEntropy):
-    """``CrossEntropy`` under another name."""
+    """``CrossEntropy`` under another name.
+
+    Examples
+    --------
+    >>> metric = NegativeLogLikelihood()
+    >>> metric.update([numpy.array([0, 1])], [numpy.array([[0.5, 0.5], [0.5, 0.5]])])
+    >>> print(round(metric.get()[1], 3))
+    0.693
+    """
 
     def __init__(self, eps: Amount = 1e-12, name: str = "nll-loss", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -364,6 +419,14 @@ class Perplexity(EvalMetric):
         A label whose samples are ignored.
     axis : int
         Axis of the probabilities.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> metric = Perplexity(ignore_label=None)
+    >>> metric.update([nd.array([0, 1])], [nd.array([[0.5, 0.5], [0.5, 0.5]])])
+    >>> print(round(metric.get()[1], 3))
+    2.0
     """
 
     def __init__(self, ignore_label: int | None, axis: int = -1, name: str = "perplexity",
@@ -408,7 +471,15 @@ class _Error(EvalMetric):
 
 @register
 class MAE(_Error):
-    """The mean absolute difference."""
+    """The mean absolute difference.
+
+    Examples
+    --------
+    >>> metric = MAE()
+    >>> metric.update([numpy.array([1.0, 2.0])], [numpy.array([1.0, 4.0])])
+    >>> metric.get()
+    ('mae', 1.0)
+    """
 
     def __init__(self, name: str = "mae", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -420,7 +491,15 @@ class MAE(_Error):
 
 @register
 class MSE(_Error):
-    """The mean squared difference."""
+    """The mean squared difference.
+
+    Examples
+    --------
+    >>> metric = MSE()
+    >>> metric.update([numpy.array([1.0, 2.0])], [numpy.array([1.0, 4.0])])
+    >>> metric.get()
+    ('mse', 2.0)
+    """
 
     def __init__(self, name: str = "mse", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -432,7 +511,15 @@ class MSE(_Error):
 
 @register
 class RMSE(_Error):
-    """The root of the mean squared difference of a batch."""
+    """The root of the mean squared difference of a batch.
+
+    Examples
+    --------
+    >>> metric = RMSE()
+    >>> metric.update([numpy.array([1.0, 2.0])], [numpy.array([3.0, 4.0])])
+    >>> metric.get()
+    ('rmse', 2.0)
+    """
 
     def __init__(self, name: str = "rmse", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -450,6 +537,13 @@ class PearsonCorrelation(EvalMetric):
     ----------
     average : {"macro", "micro"}
         Whether it is the mean of the batches' correlations, or the correlation of all pairs.
+
+    Examples
+    --------
+    >>> metric = PearsonCorrelation()
+    >>> metric.update([numpy.array([1.0, 2.0, 3.0])], [numpy.array([10.0, 20.0, 30.0])])
+    >>> print(round(metric.get()[1], 3))
+    1.0
     """
 
     def __init__(self, name: str = "pearsonr", output_names: Sequence[str] | None = None,
@@ -483,7 +577,16 @@ class PearsonCorrelation(EvalMetric):
 
 @register
 class Loss(EvalMetric):
-    """The mean of the outputs; labels are ignored."""
+    """The mean of the outputs; labels are ignored.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> metric = Loss()
+    >>> metric.update(None, [nd.array([1.0, 3.0])])
+    >>> metric.get()
+    ('loss', 2.0)
+    """
 
     def __init__(self, name: str = "loss", output_names: Sequence[str] | None = None,
                  label_names: Sequence[str] | None = None):
@@ -525,6 +628,13 @@ class CustomMetric(EvalMetric):
         The function's name by default.
     allow_extra_outputs : bool
         Whether there may be more predictions than labels; the surplus is ignored.
+
+    Examples
+    --------
+    >>> metric = CustomMetric(lambda label, pred: float(abs(label - pred).max()), name="largest")
+    >>> metric.update([numpy.array([1.0, 2.0])], [numpy.array([1.0, 4.0])])
+    >>> metric.get()
+    ('largest', 2.0)
     """
 
     def __init__(self, feval: Measure, name: str | None = None, allow_extra_outputs: bool = False,

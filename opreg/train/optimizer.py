@@ -47,6 +47,15 @@ class SGD(Optimizer):
         Factor of the previous step in the next one.
     lazy_update : bool
         Whether a sparse gradient updates only its rows, and their momentum.
+
+    Examples
+    --------
+    >>> weight = array([1.0, 2.0])
+    >>> sgd = SGD(learning_rate=0.5, momentum=0.9)
+    >>> state = sgd.create_state(0, weight)
+    >>> sgd.update(0, weight, array([1.0, 1.0]), state)
+    >>> weight.asnumpy(), state.asnumpy()
+    (array([0.5, 1.5], dtype=float32), array([-0.5, -0.5], dtype=float32))
     """
 
     _plain, _with_momentum = "sgd_update", "sgd_mom_update"
@@ -87,7 +96,15 @@ class SGD(Optimizer):
 
 @register
 class NAG(SGD):
-    """Nesterov's accelerated gradient; plain gradient descent if ``momentum`` is zero."""
+    """Nesterov's accelerated gradient; plain gradient descent if ``momentum`` is zero.
+
+    Examples
+    --------
+    >>> weight, nag = array([1.0]), NAG(learning_rate=0.5, momentum=0.9)
+    >>> nag.update(0, weight, array([1.0]), nag.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.05], dtype=float32)
+    """
 
     _with_momentum = "nag_mom_update"
 
@@ -112,6 +129,13 @@ class Signum(Optimizer):
         Zero for the sign of the gradient itself.
     wd_lh : float
         Weight decay that is not part of the gradient.
+
+    Examples
+    --------
+    >>> weight, signum = array([1.0, 1.0]), Signum(learning_rate=0.5)
+    >>> signum.update(0, weight, array([0.001, -100.0]), signum.create_state(0, weight))
+    >>> weight.asnumpy()
+    array([0.5, 1.5], dtype=float32)
     """
 
     def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: float = 0.0, **kwargs: Any):
@@ -209,6 +233,13 @@ class Adam(_Moments):
     """Adam: steps by the moving average of the gradient, divided by the root of that of its square.
 
     D. Kingma, J. Ba, Adam: a method for stochastic optimization, 2014.
+
+    Examples
+    --------
+    >>> weight, adam = array([1.0, 1.0]), Adam(learning_rate=0.1)
+    >>> adam.update(0, weight, array([0.5, -3.0]), adam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
     """
 
     def __init__(self, learning_rate: float = 0.001, beta1: Fraction = 0.9, beta2: Fraction = 0.999,
@@ -234,6 +265,13 @@ class AdamW(_Moments):
     ----------
     correct_bias : bool
         Whether the averages are corrected for their initial zeros.
+
+    Examples
+    --------
+    >>> weight, adam = array([1.0, 1.0]), AdamW(learning_rate=0.1, wd=0.5)
+    >>> adam.update(0, weight, array([0.5, -3.0]), adam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.85, 1.05], dtype=float32)
     """
 
     elementwise = True
@@ -263,6 +301,13 @@ class LAMB(_Moments):
         Bounds of the weight's norm.
     bias_correction : bool
         Whether the averages are corrected for their initial zeros.
+
+    Examples
+    --------
+    >>> weight, lamb = array([3.0, 4.0]), LAMB(learning_rate=0.1)
+    >>> lamb.update(0, weight, array([1.0, 1.0]), lamb.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([2.646, 3.646], dtype=float32)
     """
 
     _may_be_none = Optimizer._may_be_none | {"lower_bound", "upper_bound"}
@@ -283,7 +328,15 @@ class LAMB(_Moments):
 
 @register
 class Adamax(_OfTwoStates):
-    """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper."""
+    """Adam with a decaying maximum of absolute gradients in place of the root, from the same paper.
+
+    Examples
+    --------
+    >>> weight, adamax = array([1.0, 1.0]), Adamax(learning_rate=0.1)
+    >>> adamax.update(0, weight, array([0.5, -3.0]), adamax.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
+    """
 
     elementwise = True
 
@@ -311,6 +364,13 @@ class Nadam(_Moments):
     ----------
     schedule_decay : float
         Decay of the difference between the momentum and ``beta1``.
+
+    Examples
+    --------
+    >>> weight, nadam = array([1.0]), Nadam(learning_rate=0.1)
+    >>> nadam.update(0, weight, array([1.0]), nadam.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.894], dtype=float32)
     """
 
     elementwise = True
@@ -367,6 +427,13 @@ class AdaGrad(Optimizer):
 
     J. Duchi, E. Hazan, Y. Singer, Adaptive subgradient methods for online learning and stochastic
     optimization, 2011.
+
+    Examples
+    --------
+    >>> weight, adagrad = array([1.0, 1.0]), AdaGrad(learning_rate=0.1)
+    >>> adagrad.update(0, weight, array([0.5, -3.0]), adagrad.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.9, 1.1], dtype=float32)
     """
 
     def __init__(self, eps: Amount = 1e-7, **kwargs: Any):
@@ -420,6 +487,13 @@ class RMSProp(Optimizer):
         recurrent neural networks, 2013.
     clip_weights : float or None
         Bound to which weights are clipped.
+
+    Examples
+    --------
+    >>> weight, rmsprop = array([1.0]), RMSProp(learning_rate=0.1, gamma1=0.9)
+    >>> rmsprop.update(0, weight, array([2.0]), rmsprop.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.684], dtype=float32)
     """
 
     _may_be_none = Optimizer._may_be_none | {"clip_weights"}
@@ -453,6 +527,13 @@ class AdaDelta(_OfTwoStates):
         Decay factor of the averages.
     epsilon : float
         Term that keeps the first steps from being zero.
+
+    Examples
+    --------
+    >>> weight, adadelta = array([1.0]), AdaDelta(rho=0.9, epsilon=1e-2)
+    >>> adadelta.update(0, weight, array([1.0]), adadelta.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.698], dtype=float32)
     """
 
     elementwise = True
@@ -485,6 +566,13 @@ class Ftrl(_OfTwoStates):
         Smooths the step sizes.
     learning_rate : float
         The rate without a schedule; a schedule uses its own ``base_lr``, as in MXNet.
+
+    Examples
+    --------
+    >>> weight, ftrl = array([1.0, 1.0]), Ftrl(lamda1=1.0, learning_rate=0.1)
+    >>> ftrl.update(0, weight, array([5.0, 0.1]), ftrl.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([0.733, 0.   ], dtype=float32)
     """
 
     def __init__(self, lamda1: float = 0.01, learning_rate: float = 0.1, beta: float = 1, **kwargs: Any):
@@ -516,6 +604,13 @@ class LARS(SGD):
         Term that keeps the rate finite.
     momentum_correction : bool
         Whether momentum is scaled when the rate changes.
+
+    Examples
+    --------
+    >>> weight, lars = array([3.0, 4.0]), LARS(learning_rate=1.0, eta=0.1)
+    >>> lars.update(0, weight, array([1.0, 0.0]), lars.create_state(0, weight))
+    >>> weight.asnumpy().round(3)
+    array([2.5, 4. ], dtype=float32)
     """
 
     _decayed = ("_weight",)

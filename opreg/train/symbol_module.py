@@ -394,6 +394,27 @@ class Module(BaseModule):
                 self._kvstore._store(name, first.arg_dict[name])
         self.params_initialized = True
 
+    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+                   allow_extra: bool = False) -> None:
+        """Set the weights; if only some are given, by ``allow_missing``, each of them must be in the network.
+
+        Raises
+        ------
+        ArgumentError
+            For a name that the network lacks, with ``allow_missing`` and without ``allow_extra``; and as in
+            ``init_params``.
+        """
+        if allow_missing and not allow_extra and (force_init or not self.params_initialized):
+            self._needs("binded")
+            first = self._exec_group.execs[0]
+            for what, params, arrays in (("weight", arg_params, first.arg_dict),
+                                         ("auxiliary state", aux_params, first.aux_dict)):
+                for name in params or ():
+                    if name not in arrays:
+                        raise ArgumentError(f"set_params: there is no {what} {name!r} in the network; allow_extra=True "
+                                            f"ignores it. {did_you_mean(name, arrays)}")
+        super().set_params(arg_params, aux_params, allow_missing, force_init, allow_extra)
+
     def _spread(self) -> None:
         """Copy the first context's weights to the others."""
         first = self._exec_group.execs[0]

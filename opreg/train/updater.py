@@ -185,5 +185,14 @@ def _kind(state: State) -> str:
 
 @UPDATER.provide
 def get_updater(optimizer: Optimizer) -> Updater:
-    """A function of index, gradient and weight that updates the weight and stores its state."""
+    """A function of index, gradient and weight that updates the weight and stores its state.
+
+    Examples
+    --------
+    >>> from opreg import nd, optimizer
+    >>> weight, update = nd.array([1.0]), get_updater(optimizer.SGD(learning_rate=0.5))
+    >>> update(0, nd.array([1.0]), weight)
+    >>> weight.asnumpy()
+    array([0.5], dtype=float32)
+    """
     return Updater(optimizer)

@@ -49,7 +49,7 @@ class KernelCheck(NamedTuple):
     Attributes
     ----------
     step, half
-                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+        Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, kernel : str
         Names; for a fused node, also those of its operators.
     runs : int

@@ -107,7 +107,7 @@ class EstimateRow(NamedTuple):
     Attributes
     ----------
     step, half
-                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+        Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, operators
         Its operator and node; for a fused node, also the operators in it.
     kernel : str

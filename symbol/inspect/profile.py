@@ -86,7 +86,7 @@ class ProfileRow(NamedTuple):
     Attributes
     ----------
     step, half
-                Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
+        Its index among the ``forward`` or ``backward`` steps, as in ``executor.explain()``.
     operator, node, operators
         Its operator and node; for a fused node, also the operators in it.
     kernel : str
@@ -225,7 +225,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
     Parameters
     ----------
     plan : Plan
-                The plan.
+        The plan.
     halves : list of (str, Segment)
         Its segments, with their names.
     bound : Bound

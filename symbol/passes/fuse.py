@@ -46,15 +46,14 @@ _MOST = 64
 # The number of elements from which on an array does not stay in the cache from forward to backward.
 _LARGE = 1 << 17
 # The cost of storing and loading an element, in additions of cached elements, if the last-level cache holds a part of
-# the array. In compiled functions this
-# cost is much higher.
+# the array. In compiled functions this cost is much higher.
 _STORING = 10
-# The same on a device, for four bytes, in its instructions: as many as an H200 computes while it moves eight bytes, by
-# its data sheet. A function such as exp takes there about five times as many instructions as its cost in additions.
+# The cost of storing and loading four bytes on a device, in instructions: as many as an H200 computes while it moves
+# eight bytes, by its data sheet. A function such as exp takes there about five times as many instructions as its cost
+# in additions.
 _STORING_ON_DEVICE, _FUNCTION, _STEPS_OF_FUNCTIONS = 50, 4, 5
 
-# Dtypes whose sums may be rearranged. In dtypes of fewer bits, a rearranged product overflows
-# too easily.
+# Dtypes whose sums may be rearranged. In dtypes of fewer bits, a rearranged product overflows too easily.
 _EXACT = (np.dtype("float32"), np.dtype("float64"))
 
 
@@ -180,7 +179,7 @@ def _groups_of_nodes(program: Program, expressions: dict[Node, Expression], spli
             for group in sources:
                 group.era = -1
             busy += op.rules.view is None
-            if op.traits.mutates:  # reads before the overwrite must not move behind it
+            if op.traits.mutates:  # reads before the overwrite must not move after it
                 era += 1
             continue
         shape: Shape = program.specs[node][0].shape  # type: ignore[assignment]

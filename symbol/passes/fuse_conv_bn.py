@@ -1,4 +1,4 @@
-"""fuse_conv_bn: in inference, the operators behind a convolution are fused into it, and run on parts of its output that
+"""fuse_conv_bn: in inference, the operators after a convolution are fused into it, and run on parts of its output that
 are still in the cache.
 
 They are, in this order and each optional: batch norm by its moving statistics, the addition of an array of the same
@@ -32,7 +32,7 @@ _SUM, _RELU = _key_of_expression(trace(lambda x, y: x + y, 2)), _key_of_expressi
 
 
 class _Tail:
-    """A convolution and the operators behind it that are fused into it."""
+    """A convolution and the operators after it that are fused into it."""
 
     def __init__(self, node: Node, declared: EpilogueOperator):
         self.members = [node]
@@ -58,7 +58,7 @@ class _Tail:
 
 
 def fuse_conv_bn(program: Program) -> Program:
-    """Fuse convolutions with the operators behind them, in a plan for inference on the host."""
+    """Fuse convolutions with the operators after them, in a plan for inference on the host."""
     if program.is_train or program.destinations or program.mutates:
         return program
     readers: dict[Entry, list[Node | None]] = {}

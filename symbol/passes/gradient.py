@@ -1,4 +1,4 @@
-"""gradient: add the nodes that compute the requested gradients, behind those of forward."""
+"""gradient: add the nodes that compute the requested gradients, after those of forward."""
 
 from __future__ import annotations
 

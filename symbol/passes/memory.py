@@ -115,55 +115,23 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
     targets : mapping of entry to array
         Outputs and gradients that are computed in place in these arrays.
     lifetimes : mapping of entry to position
-        Entries that must live until a position behind their last reader.
+        Entries that must live until a position after their last reader.
     """
     memory = Memory()
     storage, view_of = memory.storage, memory.view_of
     for entry, array in bound.items():
         storage[entry] = Storage(specs[entry[0]][entry[1]], contexts[entry[0]], array)
-    last: dict[Entry, int] = dict(lifetimes)
-    for position, node in enumerate(nodes):
-        if node.op is not None:
-            for i, entry in enumerate(node.inputs):
-                if i not in node.op.traits.unread:
-                    last[entry] = max(position, last.get(entry, -1))
-    # Views first, since storages live as long as their views. A view of a view has the storage of the first input.
-    stand_ins: dict[Entry, np.ndarray] = {}
-    full_views: set[Entry] = set()  # views that are all of their storage, in its order
-    for node in nodes:
-        op = node.op
-        if op is None or op.rules.view is None or len(node.inputs) < 1:
-            continue
-        source = node.inputs[0]
-        if contexts[source[0]] != contexts[node] or any((node, i) in targets for i in range(node.count)):
-            continue
-        base = stand_ins.get(source)
-        if base is None:
-            base = stand_in(specs[source[0]][source[1]], bound.get(source, targets.get(source)))
-        try:
-            view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
-        except Exception as error:
-            fail(error, node, specs[node])
-        if view is None:
-            continue
-        parts = as_list(view)
-        if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
-                                          (not np.may_share_memory(part, base) and part.size)
-                                          for part, spec in zip(parts, specs[node])):
-            continue
-        for i, part in enumerate(parts[:node.count]):
-            view_of[node, i] = source
-            stand_ins[node, i] = part
-            if part.size == base.size and part.flags.c_contiguous:
-                full_views.add((node, i))
+    # Views first, since storages live as long as their views.
+    full_views = _find_views(nodes, specs, contexts, {**targets, **bound}, targets, view_of)
 
     def root(entry: Entry) -> Entry:
+        """The entry that is no view and whose storage an entry has."""
         while entry in view_of:
             entry = view_of[entry]
         return entry
 
     ends: dict[Entry, int] = {}
-    for entry, position in last.items():
+    for entry, position in _last_reads(nodes, lifetimes).items():
         base_entry = root(entry)
         ends[base_entry] = max(position, ends.get(base_entry, -1))
     dying: dict[int, list[Storage]] = {}
@@ -200,6 +168,57 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
                 dead.last = -2
     memory.arena = {ctx: free.end for ctx, free in frees.items()}
     return memory
+
+
+def _last_reads(nodes: Sequence[Node], lifetimes: Mapping[Entry, int]) -> dict[Entry, int]:
+    """The position until which each entry must live: that of the last node that reads its elements, or a later one
+    from ``lifetimes``."""
+    last = dict(lifetimes)
+    for position, node in enumerate(nodes):
+        if node.op is not None:
+            for i, entry in enumerate(node.inputs):
+                if i not in node.op.traits.unread:
+                    last[entry] = max(position, last.get(entry, -1))
+    return last
+
+
+def _find_views(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], contexts: Mapping[Node, Context],
+                arrays: Mapping[Entry, Array], targets: Mapping[Entry, Array], view_of: dict[Entry, Entry]
+                ) -> set[Entry]:
+    """Enter the views among the entries in ``view_of``, each with the input that it views.
+
+    ``arrays`` are the arrays of variables and of ``targets``. Returns the views of all elements of their storage, in
+    its order. A view of a view has the storage of the first input.
+    """
+    stand_ins: dict[Entry, np.ndarray] = {}
+    full_views: set[Entry] = set()
+    for node in nodes:
+        op = node.op
+        if op is None or op.rules.view is None or len(node.inputs) < 1:
+            continue
+        source = node.inputs[0]
+        if contexts[source[0]] != contexts[node] or any((node, i) in targets for i in range(node.count)):
+            continue
+        base = stand_ins.get(source)
+        if base is None:
+            base = stand_in(specs[source[0]][source[1]], arrays.get(source))
+        try:
+            view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
+        except Exception as error:
+            fail(error, node, specs[node])
+        if view is None:
+            continue
+        parts = as_list(view)
+        if len(parts) < node.count or any(part.dtype != spec.dtype or part.shape != spec.shape or
+                                          (not np.may_share_memory(part, base) and part.size)
+                                          for part, spec in zip(parts, specs[node])):
+            continue
+        for i, part in enumerate(parts[:node.count]):
+            view_of[node, i] = source
+            stand_ins[node, i] = part
+            if part.size == base.size and part.flags.c_contiguous:
+                full_views.add((node, i))
+    return full_views
 
 
 def _takeover(node: Node, index: int, spec: Spec, position: int, storage: Mapping[Entry, Storage],

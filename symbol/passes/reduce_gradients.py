@@ -1,11 +1,11 @@
-"""reduce_gradients: start the reduction of a bucket over ranks behind its last gradient, and wait for it at the end of
+"""reduce_gradients: start the reduction of a bucket over ranks after its last gradient, and wait for it at the end of
 backward.
 
 Bound gradients are divided into buckets at bind. If the graph itself reads gradients, as a compiled training step does,
 a bucket is a node, ``allreduce_together``, and the graph waits for it at that node.
 
 On the host, a reduction makes progress only when it is polled, so a poll follows each long step. If gradients are
-sharded, a bucket is awaited before the second one behind it starts, so that at most two whole buckets exist.
+sharded, a bucket is awaited before the second one after it starts, so that at most two whole buckets exist.
 """
 
 from __future__ import annotations

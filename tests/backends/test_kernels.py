@@ -148,7 +148,7 @@ _FIRST = {
     "operators": "get('LeakyReLU')",
     "device": "open_device()",
     "kernels of a device": "import opreg.backends.cuda.operators; open_device()",
-    "kernels of the host": "import opreg.backends.numba.row_reductions, opreg.backends.onednn.operators.convolution",
+    "kernels of the host": "import opreg.backends.numba.loops, opreg.backends.onednn.operators.convolution",
 }
 
 

@@ -206,7 +206,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_graphs_keep_their_layout_for_a_reason(name):
+def test_explain_says_why_a_graph_keeps_its_layout(name):
     net, reason = ALONE[name](sym.Variable("data"))
     executor = bound(net, (2, 8, 8, 8))
     assert steps(executor, False) == [("Convolution", False)]

@@ -445,7 +445,7 @@ BIG = np.ones((64, 64), np.float32)
     ("sin", (BIG,), "sin has no vectorised form"),
     ("_power", (BIG.astype(float), BIG.astype(float)), "power has no vectorised form in float64"),
     ("_backward_arcsinh", (BIG.astype("float16"), BIG.astype("float16")),
-     "dtype float16: float32 and float64 are compiled"),
+     "dtype float16: functions are compiled for float32 and float64"),
     ("sigmoid", (BIG.T[:, :32],), "input 0 is not contiguous along its last axis"),
     ("_backward_hypot_lhs", (BIG.reshape(-1, 8), BIG.reshape(-1, 8), np.ones((512, 1), np.float32), BIG.reshape(-1, 8)),
      "rows of 8 numbers are too short"),

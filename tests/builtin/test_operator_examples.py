@@ -1,4 +1,4 @@
-"""The examples in the docstrings of operators run, and print the output that they show."""
+"""The examples of operators, and of functions of ``ops``, ``mint``, ``np`` and ``numpy``, print what they show."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import doctest
 import pytest
 
 import opreg as mx
+from opreg.core.doc_examples import doc_examples
 from opreg.core.registry import operators
 from tests.questions import of_each
 
@@ -14,12 +15,37 @@ _WORDS = "\nExamples\n"
 DOCUMENTED = {op.name: op.doc for op in operators() if _WORDS in op.doc and not op.name.startswith("custom.")}
 
 
-@of_each(DOCUMENTED)
-def test_the_example_of_an_operator_runs(name: str) -> None:
-    test = doctest.DocTestParser().get_doctest(DOCUMENTED[name], {}, name, None, None)
+#: Packages with a file of examples for functions, which are run in each module that shows them.
+FACES = {"ops": "opreg.nn.ops", "mint": "opreg.nn.mint", "np": "opreg.builtin.numpy_names",
+         "numpy": "opreg.builtin.numpy_names"}
+
+
+def _run(name: str, example: str) -> None:
+    test = doctest.DocTestParser().get_doctest(example, {}, name, None, None)
     said: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
     assert not said, "".join(said)
+
+
+@of_each(DOCUMENTED)
+def test_the_example_of_an_operator_runs(name: str) -> None:
+    _run(name, DOCUMENTED[name])
+
+
+@of_each(FACES)
+def test_the_examples_of_functions_run(face: str) -> None:
+    """Each example is part of a docstring; those that two modules share print the same in both."""
+    shown = {name: getattr(getattr(mx, face), name, None) for name, _ in doc_examples(FACES[face])}
+    functions = {name: function for name, function in shown.items() if function is not None}
+    assert face.startswith(("np", "numpy")) or functions.keys() == shown.keys()
+    for name, function in functions.items():
+        if _WORDS in (function.__doc__ or ""):
+            _run(f"{face}.{name}", function.__doc__.partition(_WORDS)[2])
+
+
+def test_an_example_of_numpys_functions_belongs_to_a_function() -> None:
+    names = {name for name, _ in doc_examples("opreg.builtin.numpy_names")}
+    assert {name for name in names if not hasattr(mx.np, name) and not hasattr(mx.numpy, name)} == set()
 
 
 def test_the_most_used_operators_have_an_example() -> None:

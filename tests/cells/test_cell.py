@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as ms
-from opreg import nn
+from opreg import nn, ops
 from opreg._extends import cell_attr_register
 from opreg.cells.cell import Cell
 from opreg.cells.grad import grad
@@ -357,6 +357,44 @@ def test_to_float_casts_parameters_of_lists_and_tuples(run):
     assert net.later == 3 and not hasattr(net, "listed")
     with pytest.raises(AttributeError, match="tupled"):
         del net.tupled
+
+
+def _add(net):
+    ops.assign_add(net.p, Tensor([1.0]))
+
+
+def _put(net):
+    net.p[0] = 3.0
+
+
+#: Ways in which a Cell that casts may change its Parameter from 2 to 3.
+CHANGES = {"assign": lambda net: ops.assign(net.p, net.p + 1.0), "assign_add": _add, "a subscript": _put,
+           "set_data": lambda net: net.p.set_data(net.p + 1.0),
+           "an attribute": lambda net: setattr(net, "p", net.p + 1.0),
+           "a member": lambda net: ops.assign(net.ps[0], net.p + 1.0)}
+
+
+class Changing(nn.Cell):
+    """``x * p`` after a change of ``p``; also its gradient by the members of a tuple."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.p = Parameter(Tensor([2.0]), name="p")
+        self.ps, self.change = ParameterTuple((self.p,)), change
+
+    def construct(self, x):
+        self.change(self)
+        return x * self.p, self.p.name, ops.GradOperation(get_by_list=True)(lambda a: a * self.p, self.ps)(x)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "compiled"])
+def test_a_cell_that_casts_changes_its_own_parameters(run):
+    for way, change in CHANGES.items():
+        net = Changing(change).to_float(ms.float16)
+        product, name, gradients = run(lambda x, net=net: net(x))(Tensor([5.0]))
+        assert (str(product.dtype), product.item(), name) == ("Float16", 15.0, "p"), way
+        assert net.p.asnumpy().tolist() == [3.0] and str(net.p.dtype) == "Float32", way
+        assert (str(gradients[0].dtype), gradients[0].item()) == ("Float32", 5.0), way
 
 
 def test_state_dicts_have_parameters_and_persistent_buffers():

@@ -43,7 +43,7 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 @pytest.fixture(autouse=True)
 def forget() -> None:
-    """Resets the warnings that are given once for each function name."""
+    """Resets the warnings that are given once for each function."""
     module._WARNED.clear()
 
 
@@ -244,6 +244,17 @@ def test_vjp_and_jvp_run_the_function_once():
 def test_the_vjp_function_may_be_compiled():
     _, back = vjp(lambda a: a * a, x())
     assert numbers(jit(back)(y())) == ((2 * X * Y).tolist(),)
+
+
+def test_each_of_two_functions_of_one_name_is_warned_of_once() -> None:
+    def make(factor: float) -> Any:
+        first, second = (lambda a: (a * 2, a)), (lambda a: (a, a * 2))
+        return first if factor == 1 else second
+
+    for factor in (1, 2):
+        with pytest.warns(UserWarning, match="grad of <lambda>: it returns 2 tensors"):
+            grad(make(factor))(x())
+        grad(make(factor))(x())  # other warnings are errors
 
 
 @pytest.mark.filterwarnings("ignore:grad of")

@@ -4,6 +4,7 @@ names it."""
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import types
 import warnings
@@ -740,6 +741,34 @@ def test_a_replaced_method_of_a_class_of_cells_is_seen(owner: Any, name: str, mo
             np.testing.assert_allclose(function(x).asnumpy(), expected, rtol=1e-6)
     for function in compiled.values():
         np.testing.assert_allclose(function(x).asnumpy(), before, rtol=1e-6)
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+@pytest.mark.parametrize("name", ["scale_grad", "_prepared"])
+def test_a_replaced_method_that_a_layer_calls_is_seen(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimizer, whose eager calls are planned, too."""
+    weight = ms.Parameter(Tensor(np.zeros(2, np.float32)), name="weight")
+    optimizer = ms.nn.SGD([weight], learning_rate=1.0)
+    step = optimizer if way == "eager" else jit(lambda *gradients: optimizer(gradients))
+    original = getattr(ms.nn.SGD, name)
+
+    def double(self: Any, gradients: Any, *more: Any) -> Any:
+        return original(self, tuple(each * 2.0 for each in gradients), *more)
+
+    def moved() -> list[float]:
+        before, gradient = weight.asnumpy().copy(), Tensor(np.array([1.0, 3.0], np.float32))
+        step((gradient,)) if way == "eager" else step(gradient)
+        return (before - weight.asnumpy()).tolist()
+
+    assert moved() == [1.0, 3.0]
+    with monkeypatch.context() as patch:
+        patch.setattr(ms.nn.SGD, name, double)
+        assert moved() == [2.0, 6.0]
+    assert moved() == [1.0, 3.0]
+    setattr(optimizer, name, functools.partial(double, optimizer))
+    assert moved() == [2.0, 6.0]
+    del vars(optimizer)[name]
+    assert moved() == [1.0, 3.0]
 
 
 class Scaled(Cell):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import itertools
 import re
@@ -14,6 +15,7 @@ import pytest
 import opreg as mx
 from opreg import errors, nn
 from opreg.core import other_names
+from opreg.core.registry import declare
 from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, OpError, ShapeError
 from opreg.train.named import BASES
@@ -344,7 +346,7 @@ def test_a_plain_function_is_checked_on_lists() -> None:
 def test_repeated_hasattr_of_a_missing_name_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test runner asks all modules for names of its own; the nearest valid words are searched only once."""
     looked_for = []
-    monkeypatch.setattr(errors.difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])
+    monkeypatch.setattr(difflib, "get_close_matches", lambda word, *_, **__: looked_for.append(word) or [])
     for _ in range(3):
         assert not hasattr(mx, "name_of_a_test_runner")
     assert looked_for == ["name_of_a_test_runner"]
@@ -534,3 +536,8 @@ def test_a_shape_rule_gives_several_shapes_in_a_tuple_or_a_list() -> None:
     halves.infer(lambda x: x)
     with pytest.raises(ArgumentError, match=r"expected a shape for each of its outputs \(first, rest\)"):
         halves(sym.var("x")).infer_shape(x=(3, 2))
+
+
+def test_an_unknown_trait_names_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r"no trait 'inplaec'\. Did you mean 'inplace'"):
+        declare(name="_example_misspelt", inplaec=(0,))(lambda data: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import opreg as mx
 from opreg.core.attrs import REQUIRED, Schema, to_text
 from opreg.core.op import Op
 from opreg.core.registry import get, operators
-from opreg.errors import AttrError, OpError, as_op_error
+from opreg.errors import AttrError, OpError, Where, as_op_error, warn
 from opreg.symbol.symbol import create
 
 ONES = np.ones((2, 2), "float32")
@@ -210,3 +211,11 @@ def test_zero_samples_may_be_drawn(shape, expected):
     for prob in (False, True):
         found = mx.nd.sample_multinomial(chances, shape=shape, get_prob=prob)
         assert all(each.shape == expected for each in (found if prob else [found]))
+
+
+def test_a_warning_is_given_for_the_same_line_of_each_file() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("default")
+        for name in ("first.py", "second.py", "first.py"):
+            warn("_example of a warning", where=Where((name, 3)))
+    assert [each.filename for each in said] == ["first.py", "second.py"]

@@ -917,3 +917,14 @@ def test_a_compiled_call_brings_a_weight_back_to_where_the_tape_has_it():
     compiled(vector(1, 1))
     with pytest.raises(OpError, match="changed in place"):
         back(vector(1, 1))
+
+
+@pytest.mark.parametrize("changed", [None, 0, 40_000, -1], ids=["none", "first", "inner", "last"])
+@pytest.mark.parametrize("shape", [(100_000,), (4, 25_000), (1, 100_000), (25_000, 4)], ids=str)
+def test_an_assignment_that_changes_any_bit_is_seen(shape, changed):
+    array = np.zeros(shape, "float32")
+    for source in (array.copy(), array.astype("float64"), array.copy().T.copy().T):
+        if changed is not None:
+            source.flat[changed] = -0.0
+        assert versions.keeps_all_bits(array, source) is (changed is None)
+        assert versions.keeps_all_bits(array[::-1], source[::-1]) is (changed is None)

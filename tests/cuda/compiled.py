@@ -16,12 +16,13 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import opreg.backends.cuda
 
-__all__ = ["COMPILER", "LINKER", "KernelError", "built", "folder", "line_of"]
+__all__ = ["COMPILER", "LINKER", "KernelError", "built", "folder", "forget", "line_of"]
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 #: A flag for the linker that takes a quarter of the usual one's time, a tenth of that of compiling a small kernel.
@@ -45,7 +46,7 @@ class KernelError(AssertionError):
 def folder() -> Path:
     """Folder of the compiled files. The process that asks first deletes it when it ends; its children do not.
 
-    A folder named in the environment is kept between runs.
+    A folder named in the environment is kept between runs, without the files that no run has read for a week.
     """
     if _VARIABLE not in os.environ:
         place, owner = tempfile.mkdtemp(prefix="opreg-kernels-"), os.getpid()
@@ -53,7 +54,19 @@ def folder() -> Path:
         atexit.register(lambda: owner == os.getpid() and shutil.rmtree(place, ignore_errors=True))
     found = Path(os.environ[_VARIABLE]).resolve()
     found.mkdir(parents=True, exist_ok=True)
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # the workers of a run already use the folder
+        forget(found, time.time() - 7 * 24 * 3600)
     return found
+
+
+def forget(place: Path, before: float) -> None:
+    """Deletes compiled files of a folder, those of numba too, that nobody has read or written since a time, in seconds
+    since 1970. Names that are no hashes stay: they are not of tests."""
+    for path in place.rglob("*"):
+        with contextlib.suppress(OSError):
+            used = path.stat()
+            if re.match(r"[0-9a-f]{24}", path.name) and max(used.st_atime, used.st_mtime) < before:
+                path.unlink()
 
 
 def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = "") -> Path:
@@ -78,7 +91,7 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
     path = _place(header, flags, text, suffix)
     if not path.exists():
         # If a library is among its arguments, a compiler links the header instead of precompiling it.
-        compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l")))
+        compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l", "-fuse-ld=")))
         before = [] if header is None else ["-include", str(_header(header, compiling))]
         source = path.with_suffix(".cpp")
         with _complete(source) as part:

@@ -34,7 +34,7 @@ def _library(text: str, name: str, counts: bool = False) -> Any:
     program = "\n".join([text, f'extern "C" void launch(unsigned blocks, unsigned threads, void** arguments{more}) '
                          f"{{ {begin} host::launch({name}, blocks, threads, arguments, "
                          f"{'true' if meets(text) else 'false'}); {end} }}"])
-    path = built(program, "-O1", "-shared", "-fPIC", *flags, *(() if counts else LINKER), header=header, suffix=".so")
+    path = built(program, "-O1", "-shared", "-fPIC", *flags, *LINKER, header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
 
 

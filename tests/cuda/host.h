@@ -20,6 +20,8 @@
 #else
 #define UNSEEN
 #endif
+// A function that jumps to another stack. It has no code of the sanitizers, which take a jump for the end of all calls.
+#define JUMPS __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) inline
 
 #define __device__
 #define __global__
@@ -46,8 +48,14 @@ namespace host {
 
 enum class State { ready, at_barrier, at_shuffle, done };
 
+// A place to jump to, on any stack. The system's functions start a fibre, and no more: they also set the mask of signals, by
+// a call of the system, which takes ten times as long as a jump.
+using Jump = void*[5];
+
 struct Fibre {
-    ucontext_t context;
+    ucontext_t context;  // its start
+    Jump place;          // where it goes on
+    bool begun = false;
     char* stack = nullptr;
     State state = State::ready;
     uint64_t slots[2][2];  // what it shows others of its warp, in turns
@@ -60,7 +68,7 @@ constexpr size_t stack_size = 1 << 16;
 constexpr unsigned most_threads = 1024;
 inline Fibre fibres[most_threads];
 inline Fibre* current = nullptr;
-inline ucontext_t scheduler;
+inline Jump scheduler;
 inline void *scheduler_asan = nullptr, *scheduler_tsan = nullptr;
 inline const void* scheduler_stack = nullptr;
 inline size_t scheduler_size = 0;
@@ -76,7 +84,10 @@ inline char start, finish, block_places[2], warp_places[most_threads / 32][2];
     std::abort();
 }
 
-inline UNSEEN void leave(bool last) {
+// The compiler allows no function that both remembers a place and jumps.
+[[noreturn]] JUMPS void jump(Jump& place) { __builtin_longjmp(place, 1); }
+
+JUMPS void leave(bool last) {
     (void)last;
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(last ? nullptr : &current->asan, scheduler_stack, scheduler_size);
@@ -84,7 +95,7 @@ inline UNSEEN void leave(bool last) {
 #if defined(__SANITIZE_THREAD__)
     __tsan_switch_to_fiber(scheduler_tsan, 1);
 #endif
-    swapcontext(&current->context, &scheduler);
+    if (!__builtin_setjmp(current->place)) jump(scheduler);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(current->asan, &scheduler_stack, &scheduler_size);
 #endif
@@ -117,7 +128,7 @@ inline UNSEEN void enter() {
     leave(true);
 }
 
-inline UNSEEN void resume(unsigned thread) {
+JUMPS void resume(unsigned thread) {
     current = &fibres[thread];
     threadIdx = blockDim.place(thread);
 #if defined(__SANITIZE_ADDRESS__)
@@ -126,7 +137,11 @@ inline UNSEEN void resume(unsigned thread) {
 #if defined(__SANITIZE_THREAD__)
     __tsan_switch_to_fiber(current->tsan, 1);
 #endif
-    swapcontext(&scheduler, &current->context);
+    if (!__builtin_setjmp(scheduler)) {
+        if (current->begun) jump(current->place);
+        current->begun = true;
+        setcontext(&current->context);
+    }
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(scheduler_asan, nullptr, nullptr);
 #endif
@@ -159,15 +174,21 @@ inline UNSEEN void run_block(unsigned threads, bool reversed) {
     scheduler_tsan = __tsan_get_current_fiber();
     __tsan_release(&start);
 #endif
+    ucontext_t here;
+    getcontext(&here);
     for (unsigned i = 0; i < threads; ++i) {
         Fibre& fibre = fibres[i];
-        if (!fibre.stack) fibre.stack = host_stack ? host_stack(i) : static_cast<char*>(std::malloc(stack_size));
+        if (!fibre.stack) {
+            fibre.stack = host_stack ? host_stack(i) : static_cast<char*>(std::malloc(stack_size));
+            getcontext(&fibre.context);
+        }
         fibre.state = State::ready;
+        fibre.begun = false;
         fibre.shuffles = fibre.barriers = 0;
 #if defined(__SANITIZE_THREAD__)
-        fibre.tsan = __tsan_create_fiber(0);
+        if (!fibre.tsan) fibre.tsan = __tsan_create_fiber(0);  // it serves all blocks: one takes longer than a block
 #endif
-        getcontext(&fibre.context);
+        fibre.context.uc_sigmask = here.uc_sigmask;
         fibre.context.uc_stack.ss_sp = fibre.stack;
         fibre.context.uc_stack.ss_size = stack_size;
         fibre.context.uc_link = nullptr;
@@ -180,7 +201,6 @@ inline UNSEEN void run_block(unsigned threads, bool reversed) {
         }
     } while (release(threads));
 #if defined(__SANITIZE_THREAD__)
-    for (unsigned i = 0; i < threads; ++i) __tsan_destroy_fiber(fibres[i].tsan);
     __tsan_acquire(&finish);
 #endif
 }

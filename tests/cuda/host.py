@@ -18,7 +18,7 @@ import numpy as np
 
 from opreg.backends.cuda.instructions import PRELUDE
 
-from .compiled import COMPILER, KernelError, built, line_of
+from .compiled import COMPILER, LINKER, KernelError, built, line_of
 
 __all__ = ["COMPILER", "Array", "Host", "KernelError", "array", "meets"]
 
@@ -236,4 +236,4 @@ def _program(kernels: tuple[tuple[str, str], ...], sanitizer: str) -> Path:
     parts.append("void call(unsigned kernel, unsigned blocks, unsigned threads, void** arguments) {\n"
                  "    switch (kernel) {\n        " + "\n        ".join(cases) + "\n    }\n}")
     main = built(_MAIN, "-c", *_SANITIZERS[sanitizer], suffix=".o")
-    return built("\n".join(parts), *_SANITIZERS[sanitizer], f"-Wl,{main}")
+    return built("\n".join(parts), *_SANITIZERS[sanitizer], *LINKER, f"-Wl,{main}")

@@ -105,6 +105,54 @@ def test_a_misspelt_member_names_the_nearest() -> None:
         op(nd.array(X), pace="FASTT")
 
 
+class _Rate(mx.operator.CustomOp):
+    def forward(self, is_train: Any, req: Any, in_data: Any, out_data: Any, aux: Any) -> None:
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
+        self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+
+class _RateBlock(mx.gluon.HybridBlock):
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        return F.Custom(x, op_type="_example_attributes_rate", given=4) + 1
+
+
+def test_defaults_of_a_prop_are_no_text_in_any_manner_of_running() -> None:
+    """None and False become 'None' and 'False' as text, which a Prop takes for a number and for true."""
+    seen: list[Any] = []
+
+    @mx.operator.register("_example_attributes_rate")
+    class Prop(mx.operator.CustomOpProp):
+        def __init__(self, given, rate=None, fill=False, typed: int = 2):
+            super().__init__()
+            seen.append((given, rate, fill, typed))
+
+        def create_operator(self, ctx: Any, in_shapes: Any, in_dtypes: Any) -> _Rate:
+            return _Rate()
+
+    block, static = _RateBlock(), _RateBlock()
+    block.hybridize()
+    static.hybridize(static_alloc=True, static_shape=True)
+    symbol = sym.Custom(sym.var("x"), op_type="_example_attributes_rate", given=4)
+    x = nd.array(X)
+    x.attach_grad()
+    for run in (_RateBlock(), block, static, lambda x: nd.Custom(x, op_type="_example_attributes_rate", given=4)):
+        for _ in range(2):
+            with mx.autograd.record():
+                y = run(x)
+            y.backward()
+        run(x)
+    mx.jit(_RateBlock())(mx.Tensor(X))
+    function = mx.jit(lambda x: mx.ops.Custom(x, op_type="_example_attributes_rate", given=4) * 2)
+    mx.grad(function)(mx.Tensor(X))
+    for graph in (symbol, sym.load_json(symbol.tojson())):
+        executor = graph.simple_bind(mx.cpu(), x=X.shape)
+        executor.forward(is_train=True)
+        executor.backward([x])
+    assert set(seen) == {("4", None, False, 2)}
+
+
 def test_keywords_of_props_that_are_text_pass_the_check() -> None:
     @mx.operator.register("_example_attributes_text")
     class Prop(mx.operator.CustomOpProp):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import opreg as mx
 from opreg import gluon, nd, sym
@@ -97,6 +98,79 @@ def test_a_changed_prop_is_asked_again(way: str, change: str) -> None:
             assert after.dtype == np.float64
         else:
             np.testing.assert_array_equal(after, [6.0, 15.0])
+
+
+#: Statements that change what was read of a class when it was registered.
+DECLARED: dict[str, str] = {
+    "default": "Scaled.__init__.__defaults__ = (3.0,)",
+    "default by keyword": "Keyed.__init__.__kwdefaults__ = {'factor': 3.0}",
+    "constructor": "def made(self, factor=3.0):\n    Plain.__init__(self)\n    self.factor = float(factor)\n"
+                   "Scaled.__init__ = made",
+    "constructor with another attribute": "def made(self, factor=1.0, more=3.0):\n    Plain.__init__(self)\n"
+                                          "    self.factor = float(factor) * float(more)\nScaled.__init__ = made",
+    "constructor of a base": "def made(self, factor=3.0):\n    Plain.__init__(self)\n"
+                             "    self.factor = float(factor)\nScaled.__init__ = made",
+    "traced": "Scaled.__init__.__defaults__ = (3.0,)\nScaled.traced = Scaled.cheap = True",
+}
+SCALED = SETUP + """
+class By(mx.operator.CustomOp):
+    def __init__(self, factor): self.factor = factor
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * self.factor)
+class Scaled(Plain):
+    def __init__(self, factor=2.0):
+        Plain.__init__(self)
+        self.factor = float(factor)
+    def create_operator(self, ctx, shapes, dtypes): return By(self.factor)
+class Keyed(Scaled):
+    def __init__(self, *, factor=2.0): Scaled.__init__(self, factor)
+class Deeper(Scaled): pass
+"""
+KINDS = {"default by keyword": "Keyed", "constructor of a base": "Deeper"}
+
+
+def composed(name: str) -> Callable[[nd.NDArray], nd.NDArray]:
+    return lambda x: bound(name)(x)
+
+
+@of_each(itertools.product([*WAYS, "composed"], DECLARED), by=lambda case: case[0])
+def test_a_changed_constructor_gives_the_attributes(way: str, change: str) -> None:
+    """A symbol keeps its Prop, and one that is composed later has a new one."""
+    names: dict[str, Any] = {"__name__": "module_of_a_constructor"}
+    exec(SCALED, names)
+    name = f"_example_changed_constructor_{way}_{[*DECLARED].index(change)}"
+    mx.operator.register(name)(names[KINDS.get(change, "Scaled")])
+    call, x = (WAYS | {"composed": composed})[way](name), nd.array([[1.0, 2.0, 3.0]])
+    for factor in (2, 2 if way == "bound" else 3):
+        for _ in range(2):
+            np.testing.assert_array_equal(call(x).asnumpy(), x.asnumpy() * factor)
+        exec(DECLARED[change], names)
+    np.testing.assert_array_equal(nd.Custom(x, op_type=name, factor=2.0).asnumpy(), x.asnumpy() * (
+        6 if "another" in change else 2))
+
+
+def test_a_class_gets_a_rule_for_shapes_that_depend_on_values() -> None:
+    names: dict[str, Any] = {"__name__": "module_of_methods"}
+    exec(SETUP, names)
+    name, x = "_example_later_shapes", nd.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    mx.operator.register(name)(names["Plain"])
+    np.testing.assert_array_equal(nd.Custom(x, op_type=name).asnumpy(), x.asnumpy() * 2)
+    names["Plain"].infer_shape = lambda self, in_shape: (in_shape, [None], [])
+    names["Plain"].infer_shape_from_data = lambda self, in_data: [in_data[0].shape[:1]]
+    np.testing.assert_array_equal(composed(name)(x).asnumpy(), [6.0, 15.0])
+    np.testing.assert_array_equal(nd.Custom(x, op_type=name).asnumpy(), [6.0, 15.0])
+
+
+def test_a_class_gets_a_rule_for_samples() -> None:
+    names: dict[str, Any] = {"__name__": "module_of_a_rule_for_samples"}
+    exec(SETUP, names)
+    name, x = "_example_later_vmap", mx.Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    mx.operator.register(name)(names["Plain"])
+    rows: Any = mx.ops.vmap(lambda row: getattr(mx.nd.custom, name)(row))
+    with pytest.warns(UserWarning, match="has no vmap rule"):
+        np.testing.assert_array_equal(rows(x).asnumpy(), x.asnumpy() * 2)
+    names["Plain"].vmap = lambda self, ins, batched: ins[0] * 7
+    np.testing.assert_array_equal(rows(x).asnumpy(), x.asnumpy() * 7)
 
 
 def test_a_dry_run_is_repeated_when_the_function_reads_another_value() -> None:

@@ -35,6 +35,7 @@ from opreg.elementwise.rows import (
     REDUCTIONS,
     RowLayout,
     column,
+    column_sum,
     of_results,
     row_max,
     row_min,
@@ -250,7 +251,7 @@ def tile(x0, y0):
     r0 = row_max(x0, 0, None, None, True)
     subtract(x0, r0, x0)
     exp(x0, x0)
-    r3 = matmul(ones, x0)[None]
+    r3 = ones.dot(x0)[None]
     r4 = divide(c0, r3)
     multiply(x0, r4, x0)
     y0[...] = x0.T
@@ -320,13 +321,35 @@ def test_the_text_for_numba_is_the_stored_one() -> None:
     assert program(trace_rows(_softmax, (ELEMENT,))) == (NUMBA, [])
 
 
+def test_sums_over_sets_are_results_of_loops() -> None:
+    """Loops of one part and of several, with sets along any axis; sums for places, and for all."""
+    def function(x, y):
+        slope = exp(x * 0.1) * row_sum(x) - x * y + tanh(x)
+        return slope, column_sum(slope * x), column_sum(x), column_sum(row_sum(x) * 2.0)
+
+    rng = np.random.default_rng(0)
+    for shape, axis in (((3, 4), 1), ((2, 3, 4), 1), ((5, 3), 0), ((3000, 90), -1), ((300, 9, 90), 1)):
+        x, y = rng.standard_normal(shape), rng.standard_normal(shape[axis])
+        others = tuple(i for i in range(len(shape)) if i != axis % len(shape))
+        total = x.sum(axis, keepdims=True)
+        slope = np.exp(x * 0.1) * total - x * np.expand_dims(y, others) + np.tanh(x)
+        expected = [slope, (slope * x).sum(others), x.sum(others), np.array([total.sum() * 2])]
+        loop = sets(function, axis, (ELEMENT, COLUMN)).on([shape, y.shape])
+        outs = [np.full(each.shape, np.nan) for each in expected]
+        for step in bound_loop(loop, np, [x, y], outs, lambda number, shape, dtype: np.full(shape, np.nan, dtype)):
+            step()
+        for found in (run_loop(loop, np, [x, y], None, x.dtype), specialised_loop(loop, [x, y])(x, y), outs):
+            for one, other in zip(found, expected):
+                np.testing.assert_allclose(one, other, 1e-9, 1e-9)
+
+
 # ------------------------------------------------------------------------------------------- other printers
 
 
 @needs_numba
 @pytest.mark.parametrize("seed", range(12))
 def test_numba_equals_the_calls(seed: int) -> None:
-    from opreg.backends.numba import loops, row_reductions
+    from opreg.backends.numba import loops
 
     function, inputs = _written(seed + 3000)
     loop = sets(function, 1, inputs).on([(6, 50)] * len(inputs))
@@ -343,7 +366,7 @@ def test_numba_equals_the_calls(seed: int) -> None:
     if isinstance(task, str):
         assert task == "a call of NumPy reduces as fast"
         return
-    function, run = row_reductions._plan(task)
+    function, run = loops._plan(task)
     with compiler.use("numba"):
         function.compile()
         run()()
@@ -544,13 +567,13 @@ class _Called:
 @needs_numba
 @both
 def test_numba_reduces_rows(op) -> None:
-    from opreg.backends.numba import loops, row_reductions
+    from opreg.backends.numba import loops
 
     x = np.random.default_rng(0).standard_normal((6, 50))
     call = _Called(op.rules.sets({"axis": 1, "keepdims": False, "exclude": False}).on([x.shape]), [x])
     task = loops._task(call.details, call)
     assert not isinstance(task, str), task
-    function, run = row_reductions._plan(task)
+    function, run = loops._plan(task)
     with compiler.use("numba"):
         function.compile()
         run()()

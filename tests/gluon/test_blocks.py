@@ -35,6 +35,16 @@ def _trained(net, x):
                          if parameter.grad_req != "null"}
 
 
+@pytest.mark.parametrize("make", [nn.Dense, gluon.rnn.LSTM, lambda units: nn.Embedding(3, units)])
+def test_layers_without_units_can_be_made_and_refuse_to_compute(make):
+    """Programs make lists of layers, ``[nn.Dense(10 * i) for i in range(6)]``, and use some of them."""
+    layer = make(0)
+    layer.initialize()
+    with pytest.raises(ValueError, match="shape"):
+        layer(nd.ones((2, 3, 4)))
+
+
+
 def test_names_are_those_of_mxnet():
     net = _net(prefix="net_")
     assert list(net.collect_params()) == [

@@ -26,6 +26,7 @@ from opreg.data import shared_memory
 from opreg.data.workers import Processes
 from opreg.gluon import data
 from opreg.gluon.data import dataloader
+from opreg.gluon.data.held_state import HeldState
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -415,7 +416,8 @@ def test_processes_make_samples_of_the_dataset_as_it_is_when_a_round_begins(seed
     chooses, scale = random.Random(seed), [1.0]
     kind = type("Changing", (Product,), {})
     dataset = kind()
-    loader = data.DataLoader(dataset.transform(lambda value: value * scale[0]), 2, num_workers=1)
+    transforms: list[Any] = [dataset.transform, dataset.transform_first]
+    loader = data.DataLoader(transforms[seed % 2](lambda value: value * scale[0]), 2, num_workers=1)
     names = {"d": dataset, "kind": kind, "scale": scale, "loader": loader, "np": np}
     for _ in range(6):
         change = chooses.choice(DATASET_CHANGES)
@@ -425,6 +427,34 @@ def test_processes_make_samples_of_the_dataset_as_it_is_when_a_round_begins(seed
         found = np.concatenate([batch.asnumpy() for batch in loader])
         expected = np.array([dataset[number] * np.float32(scale[0]) for number in range(3)])
         np.testing.assert_array_equal(found, expected, err_msg=change)
+
+
+LARGE = np.zeros((5, 1 << 20), np.float32)  # 20 MB
+
+
+@pytest.mark.parametrize("array", [LARGE, LARGE[:, ::-1], LARGE.T[1:], np.zeros(3, [("x", "i1"), ("y", "f8")])["y"]],
+                         ids=["whole", "backwards", "turned", "field"])
+def test_a_change_of_any_element_of_an_array_is_a_change_of_the_dataset(array: np.ndarray) -> None:
+    before = HeldState(array)
+    for place in ((0,) * array.ndim, (2,) + (-2,) * (array.ndim - 1), (-1,) * array.ndim):
+        array[place] = 1
+        assert before != HeldState(array)
+        array[place] = 0
+        assert before == HeldState(array)
+
+
+@pytest.mark.parametrize("wrapped", ["transform_first", "transform", "take", "sampler"])
+def test_a_change_of_a_function_of_the_program_is_a_change_of_the_dataset(wrapped: str) -> None:
+    factor = 1.0
+    numbers = data.SimpleDataset([1.0, 2.0])
+    scaled: Any = getattr(numbers, "transform" if wrapped in ("take", "sampler") else wrapped)(lambda x: x * factor)
+    whole = scaled.take(1) if wrapped == "take" else scaled.sample(data.SequentialSampler(2)) \
+        if wrapped == "sampler" else scaled
+    before = HeldState(whole)
+    assert before == HeldState(whole)
+    factor = 2.0
+    assert whole[0] == 2.0
+    assert before != HeldState(whole)
 
 
 @forked

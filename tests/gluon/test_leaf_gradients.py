@@ -303,4 +303,4 @@ def test_a_gradient_is_computed_in_the_array_of_its_parameter() -> None:
     plain(m)
     plan = next(iter(m.net._cached_op._placed.values()))
     (_, compiled, _), = plan.kinds.values()
-    assert [len(recorded.landing) for plans in compiled.idle_recorded.values() for recorded in plans] == [4]
+    assert [len(recorded.leaf_gradients) for plans in compiled.idle_recorded.values() for recorded in plans] == [4]

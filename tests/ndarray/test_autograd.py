@@ -211,7 +211,7 @@ def test_attach_grad_detaches_from_earlier_records():
 @pytest.mark.parametrize("gradients, requests", [(2, "write"), (3, ["write"] * 3), (1, ["write", "add"])])
 def test_mark_variables_warns_of_more_gradients_than_variables(gradients, requests):
     x, buffers = nd.array([1.0, 2.0]), [nd.zeros(2) for _ in range(gradients)]
-    with pytest.warns(UserWarning, match="mark_variables: 1 variables, .* the first 1 of each count"):
+    with pytest.warns(UserWarning, match="mark_variables: 1 variables, .* the first 1 of each are used"):
         autograd.mark_variables([x], buffers, requests)
     with autograd.record():
         y = x * 3

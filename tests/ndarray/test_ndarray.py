@@ -8,6 +8,7 @@ import inspect
 import operator
 import pickle
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from opreg import nn
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.value import METHODS
+from opreg.core.versions import write_count
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
 from opreg.ndarray.arithmetic import SHORT
 
@@ -1063,3 +1065,36 @@ def test_asnumpy_copies_to_out(blocking):
         x.asnumpy(out=np.zeros(4, np.float32)[::2], blocking=False)
     weight = nn.Parameter(nn.Tensor(np.array([3, 4], np.float32)))
     assert weight.asnumpy(out=place, blocking=blocking) is place and place.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("source_dtype", ["f8", "f4", "f2", ">f4", "i8", "u1", "?"])
+def test_assigned_numpy_arrays_are_converted_as_by_astype(dtype, source_dtype):
+    with np.errstate(all="ignore"):
+        source = np.array([np.nan, np.inf, 1e300, -1.5, 300, -300, 2.0 ** 40, 70000, 65519.9, -0.0])
+        source = source.astype(source_dtype)
+        expected = source.astype(dtype)
+    array = nd.zeros(source.shape, dtype=dtype)
+    array[:] = source
+    assert array.asnumpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("source", [np.ones(1 << 20, "float32"), np.ones(1 << 20), np.ones(1 << 20, "int64")],
+                         ids=["float32", "float64", "int64"])
+@pytest.mark.parametrize("way", ["assignment", "forward"])
+def test_numpy_arrays_are_written_without_a_copy(way, source):
+    array = nd.zeros(source.shape)
+    executor = mx.sym.var("x").bind(mx.cpu(), {"x": array})
+    executor.forward(x=source - 1)
+    write_count()  # from now on writes that change something are recorded
+    tracemalloc.start()
+    try:
+        for _ in range(2):  # the second changes nothing
+            if way == "forward":
+                executor.forward(x=source)
+            else:
+                array[:] = source
+        assert tracemalloc.get_traced_memory()[1] < array.size  # a quarter of its bytes
+    finally:
+        tracemalloc.stop()
+    assert array.asnumpy().sum() == array.size

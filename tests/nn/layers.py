@@ -6,6 +6,7 @@ Expected values are MindSpore's recorded answers, or functions of NumPy for laye
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,6 +175,19 @@ def _largest(x: Any) -> Any:
     return x.reshape(*x.shape[:2], 2, 2, 2, 2, 2, 2).max((3, 5, 7))
 
 
+def _positive(*numbers_: float) -> dict[str, Any]:
+    return {"given": list(numbers_), "dtype": "f4"}
+
+
+def _log_beta(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.vectorize(lambda a, b: math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b))(x, y)
+
+
+def _lower_gamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The power series, term by term."""
+    return sum(np.exp((a + n) * np.log(x) - x) / np.vectorize(math.gamma)(a + n + 1) for n in range(40))
+
+
 ROWS += [
     LayerRow("Dropout1d(0.3)", [[2, 3, 4]], lambda x: x), LayerRow("Dropout3d()", [[2, 1, 2, 2, 2]], lambda x: x),
     LayerRow("Dropout1d(0.0)", [[2, 3, 4]], lambda x: x, train=True),
@@ -181,6 +195,8 @@ ROWS += [
     LayerRow("ReflectionPad3d((1, 0, 2, 1, 0, 1))", [[1, 2, 2, 3, 2]], _padded("reflect")),
     LayerRow("ReplicationPad3d((1, 0, 2, 1, 0, 1))", [[1, 2, 2, 3, 2]], _padded("edge")),
     LayerRow("MatMul()", [[2, 3], [3, 4]], np.matmul),
+    LayerRow("LBeta()", [_positive(0.5, 2.0, 4.5), _positive(1.5, 0.7, 3.0)], _log_beta),
+    LayerRow("IGamma()", [_positive(0.5, 2.0, 4.5), _positive(1.5, 0.7, 3.0)], _lower_gamma),
     LayerRow("MatMul(True, False)", [[3, 2], [3, 4]], lambda x, y: x.T @ y),
     LayerRow("SyncBatchNorm(3)", [[2, 3, 4, 2]], _moving_norm),
     LayerRow("InstanceNorm1d(3)", [[2, 3, 4]], _instance_norm(), train=True),
@@ -343,8 +359,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 WITHOUT_FUNCTION = {
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CentralCrop", "ClipByNorm", "Conv1dTranspose",
     "Conv2dBnAct", "Conv2dTranspose", "Conv3dTranspose", "DenseBnAct", "EmbeddingLookup", "GRU",
-    "GRUCell", "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer", "LSTM",
-    "LSTMCell", "MSSSIM", "MaxPool1d", "Moments",
+    "GRUCell", "IGamma", "ImageGradients", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "L1Regularizer",
+    "LBeta", "LSTM", "LSTMCell", "MSSSIM", "MaxPool1d", "Moments",
     "MultiheadAttention", "PSNR", "Pad", "RNN", "RNNCell", "ResizeBilinear", "SSIM", "SequentialCell", "SyncBatchNorm",
     "TimeDistributed", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer", "Unflatten", "Unfold",

@@ -110,6 +110,19 @@ def test_a_cached_primitive_is_made_once() -> None:
     assert make(transpose_b=True).transpose_b  # type: ignore[attr-defined]
 
 
+def test_cached_primitives_have_their_own_arguments() -> None:
+    class Table(ms.ops.Primitive):
+        def __init__(self, values: Any) -> None:
+            super().__init__("Table")
+            self.values = values
+
+    make: Any = _get_cache_prim(Table)
+    zeros, ones = np.zeros(2000), np.zeros(2000)
+    ones[1000] = 1  # both print alike
+    for values in (zeros, ones, 1, True, 1.0, "1"):
+        assert make(values).values is values
+
+
 def test_a_primitive_with_checks_refuses_shapes_and_dtypes() -> None:
     class Row(ms.ops.PrimitiveWithCheck):
         @ms.ops.prim_attr_register

@@ -591,3 +591,17 @@ def test_processes_end_by_themselves_beside_others(monkeypatch: pytest.MonkeyPat
     twice = _numbers().map(lambda x: x + 1, **settings).map(lambda x: x * 2, **settings)
     assert rows(twice) == [[2 * (x + 1)] for x in range(9)]
     assert alive == [False] * 4
+
+
+def test_the_size_is_that_of_the_last_epoch() -> None:
+    """A filter, and batches of varying size, whose functions read values that change."""
+    least, size = 2, 3
+    numbers = ds.NumpySlicesDataset({"x": np.arange(6)}, shuffle=False)
+    filtered = numbers.filter(lambda x: x >= least, ["x"]).repeat(2)
+    batches = numbers.batch(lambda info: size)
+    assert (len(filtered), len(batches)) == (8, 2)
+    least, size = 4, 2
+    assert (len(list(filtered)), len(filtered)) == (4, 4)
+    assert (len(list(batches)), len(batches)) == (3, 3)
+    next(iter(filtered))  # an epoch that ends early
+    assert len(filtered) == 4

@@ -182,7 +182,7 @@ def test_training_and_evaluation_set_the_mode() -> None:
     net = Net()
     made = Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
     made.fit(2, BATCHES[:1], BATCHES[:1])
-    made.predict(Tensor(X))
+    made.predict(Tensor(X), backend="lite", config={})
     assert seen == [True, False, True, False, False]
 
 
@@ -233,6 +233,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "eval": (ValueError, "needs metrics=", lambda: model().eval(BATCHES)),
     "fit": (ValueError, "needs metrics=", lambda: model().fit(1, BATCHES, BATCHES)),
     "predict": (TypeError, "inputs must be Tensors, got ndarray", lambda: model().predict(X)),
+    "a back end of predict": (ValueError, "backend must be 'lite' or None, got 'light'",
+                              lambda: model().predict(Tensor(X), backend="light")),
     "nan": (ValueError, "In epoch: 1 step: 1, loss is NAN or INF, training process cannot continue",
             lambda: model().train(1, [(X * np.nan, Y)], callbacks=ms.LossMonitor())),
     "monitor": (ValueError, "per_print_times=-1: expected an int of at least 0", lambda: ms.LossMonitor(-1)),
@@ -337,7 +339,7 @@ def test_checkpoints_of_another_training_get_another_name(tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path)) == ["net-1_1.ckpt", "net_1-1_1.ckpt", "net_2-1_1.ckpt"]
 
 
-def test_checkpoints_have_names_from_functions_and_numbers_beside(tmp_path: Path) -> None:
+def test_functions_choose_file_and_folder_of_a_checkpoint_which_stores_numbers(tmp_path: Path) -> None:
     config = ms.CheckpointConfig(append_info=["epoch_num", "step_num", {"lr": 0.5}], format="safetensors")
     kept = ms.ModelCheckpoint(lambda params: f"at{params.cur_step_num}", lambda params: str(tmp_path / "deep"), config)
     model().train(1, BATCHES, callbacks=kept)

@@ -350,6 +350,28 @@ def test_bits_of_symbols_are_those_of_arrays(text: str, dtype: str) -> None:
     np.testing.assert_array_equal(found.asnumpy(), expected)
 
 
+@pytest.mark.parametrize("index", [(4,), (-1,), (1, 2), ((1, 2),), (np.int64(1), 0)])
+def test_an_item_has_a_flat_index_or_one_for_each_axis(index: tuple[Any, ...]) -> None:
+    x = np.arange(6).reshape(2, 3)
+    assert mnp.array(x, dtype="int32").item(*index) == x.item(*index)
+    with pytest.raises(ValueError, match="incorrect number of indices"):
+        mnp.array(x).item(1, 2, 0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
+@pytest.mark.parametrize("text", [
+    "norm(x)", "norm(x, axis=1)", "norm(x, 1, axis=0)", "norm(x, np.inf, axis=1)", "norm(x, 'fro')",
+    "norm(x, 3, axis=1)", "norm(x, 0, axis=1)", "norm(x, 'nuc')", "norm(x, 2)", "eigvals(x[:3, :3])",
+    "eigvalsh(x[:3, :3])"])
+def test_norms_and_eigenvalues_of_integers_are_floating(text: str, dtype: str) -> None:
+    x = (np.arange(20).reshape(4, 5) % 8 - (0 if dtype in ("uint8", "bool") else 3)).astype(dtype)
+    expected = eval(text, {"np": np, **vars(np.linalg), "x": x.astype(float)})
+    found = eval(text, {"np": mnp, **vars(mnp.linalg), "x": mnp.array(x, dtype=dtype)})
+    assert found.dtype == ("float64" if "eig" in text else "float32")
+    np.testing.assert_allclose(np.sort(found.asnumpy().ravel()), np.sort(np.real(expected).ravel()), rtol=1e-5,
+                               atol=1e-5)
+
+
 @pytest.mark.parametrize(("text", "error"), [
     ("i & 1.5", TypeError), ("1.5 | i", TypeError), ("np.bitwise_and(i, 1.5)", mx.errors.DTypeError),
     ("i // 'a'", TypeError)])

@@ -54,7 +54,7 @@ _OTHERWISE = (
     "forward_pre/a weight/a list",
     "forward/one of two outputs/a tensor",  # the Cell's reader subscripts it, which fails there in a gradient
 )
-#: Kind of hook, its place, and its result, or the other hooks.
+#: Cases: the kind of a hook, the Cell that has it, and the result that the hook returns, or the other hooks there.
 CASES = [*((kind, cell, returns) for kind in _ON_CELLS for cell in _CELLS for returns in RETURNS),
          *(("tensor", where, returns) for where in _ON_TENSORS for returns in SINGLE),
          *(("two of each", first, second) for first in _ON_CELLS for second in _ON_CELLS),

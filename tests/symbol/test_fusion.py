@@ -379,7 +379,7 @@ def test_zeros_of_both_signs_are_two_constants():
     assert [np.signbit(each).item() for each in found(np, zero)] == [False, True]
 
 
-def test_a_number_is_not_the_register_of_that_number():
+def test_a_float_operand_is_a_constant_and_no_register_index():
     whole = Composition(np.dtype("float64"))
     x = whole.input()
     double, add = trace(lambda y: y * 2.0, 1), trace(lambda y, z: y + z, 2)

@@ -317,6 +317,25 @@ def test_a_misspelt_weight_is_an_error_unless_weights_may_be_missing():
         trained(epochs=1).set_params(weights, {})
 
 
+@pytest.mark.parametrize("bucketing", [False, True])
+def test_names_that_a_network_lacks_are_an_error_where_only_some_weights_are_set(bucketing):
+    module = trained(epochs=1)
+    if bucketing:
+        module = mx.mod.BucketingModule(lambda key: (classifier(), ["data"], ["softmax_label"]), 1)
+        module.fit(batches(), num_epoch=1)
+    weights = module.get_params()[0]
+    given, doubled = dict(weights, fc3_weight=nd.ones(2)), {"fc1_bias": weights["fc1_bias"] + 1}
+    with pytest.raises(ValueError, match="no weight 'fc3_weight' in the network; allow_extra=True ignores it"):
+        module.set_params({**given, **doubled}, {}, allow_missing=True)
+    with pytest.raises(ValueError, match="no auxiliary state 'mean' in the network"):
+        module.set_params({}, {"mean": nd.ones(2)}, allow_missing=True)
+    assert np.array_equal(module.get_params()[0]["fc1_bias"].asnumpy(), weights["fc1_bias"].asnumpy())
+    module.set_params({**given, **doubled}, {}, allow_missing=True, allow_extra=True)
+    with pytest.warns(UserWarning, match="the weights are set already"):
+        module.set_params(given, {}, allow_missing=True, force_init=False)
+    assert np.array_equal(module.get_params()[0]["fc1_bias"].asnumpy(), doubled["fc1_bias"].asnumpy())
+
+
 def test_weights_that_are_set_are_left_alone_and_so_are_all_when_one_is_wrong():
     module = trained(epochs=1)
     before = {name: value.asnumpy() for name, value in module.get_params()[0].items()}

@@ -131,7 +131,7 @@ def _over_rows(columns: RowExpression, text: Text, ins: Sequence[np.dtype], tile
             loads[along].append(f"const auto p{i} = load<{tile.lanes}>(a{i} + {packs[along]} + left + own);")
             inside.append(f"const {computed_in(dtype)} x{i} = wide(p{i}.at[lane]);")
         else:
-            loads[along].append(f"const {computed_in(dtype)} x{i} = wide(a{i}[matrix * rows + row]);")
+            loads[along].append(f"const {computed_in(dtype)} x{i} = wide(a{i}[row]);")
     read = [expression.code[p].args[0] for p in kinds]
     inside += [*of_the_row(columns, text, 0), *[text.line(p) for p in columns.needed(read)]]
     for (p, name), arg in zip(kinds.items(), read):

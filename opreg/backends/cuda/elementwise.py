@@ -118,7 +118,7 @@ def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array 
     drawn = expression.draws
     for place, array in enumerate((*ins, *outs)):
         if array is not None and place not in drawn and array.dtype.name not in STORED:
-            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
+            return f"dtype {array.dtype}: kernels are compiled for {', '.join(STORED)}"
     name = missing(expression)
     if name is not None:
         return f"{name} has no statement in CUDA C++"

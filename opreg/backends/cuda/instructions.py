@@ -123,7 +123,7 @@ def declines(arrays: Sequence[Array | None]) -> str | None:
     """The reason why kernels of rows or columns cannot handle these arrays, or None."""
     for array in arrays:
         if array is not None and array.dtype.name not in STORED:
-            return f"dtype {array.dtype}: {', '.join(STORED)} are compiled"
+            return f"dtype {array.dtype}: kernels are compiled for {', '.join(STORED)}"
         if array is not None and not array.flags.c_contiguous:
             return "an array is not contiguous"
     return "nothing to compute" if any(array is not None and array.size == 0 for array in arrays) else None

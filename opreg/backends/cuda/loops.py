@@ -9,7 +9,7 @@ import numpy as np
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.elementwise.loops import Loop
-from opreg.elementwise.rows import RowLayout
+from opreg.elementwise.rows import ACROSS, RowLayout
 from opreg.typing import Array
 
 from . import elementwise
@@ -41,7 +41,7 @@ def _steps(call: Call) -> list[Callable[[], None]]:
     outs = [None if out is None else out.reshape(loop.place(along)) for out, along in zip(call.outs, rows.results)]
     alike = {*rows.inputs} == {RowLayout.ELEMENT} and not loop.numbers_places
     if len(loop.view) == 2 and loop.axes == (1,) and RowLayout.ELEMENT in rows.results and not (
-            alike and loop.elements is not None):
+            {*ACROSS} & {*rows.results} or (alike and loop.elements is not None)):
         return [bound_rows(rows, ins, outs, *loop.view, xp)]
     if loop.elements is None:
         return bound_sets(rows.expression, ins, rows.inputs, outs, loop.axes, xp, call.scratch)

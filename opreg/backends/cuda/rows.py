@@ -16,7 +16,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.steps import own_bytes
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import RowExpression, RowLayout
+from opreg.elementwise.rows import ACROSS, RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
@@ -182,8 +182,9 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     row = "row / parts" if shape.cut else "row"
     inner = [f"const {index} begin = {'row % parts * part' if shape.cut else '0'}, base = {row} * n + begin;",
              f"const {index} length = {'n - begin < part ? n - begin : part' if shape.cut else 'n'};"]
-    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{row}{' % cycle' * (along is RowLayout.CYCLE)}]);"
-              for i, along in enumerate(rows.inputs) if along in (RowLayout.ROW, RowLayout.CYCLE)]
+    own_place = {RowLayout.ROW: row, RowLayout.CYCLE: f"{row} % cycle", RowLayout.ALL: "0"}
+    inner += [f"const {computed_in(shape.ins[i])} x{i} = wide(a{i}[{own_place[along]}]);"
+              for i, along in enumerate(rows.inputs) if along in own_place]
     inner += of_the_row(rows, text, 0)
     if shape.packs:
         for i in elements:
@@ -205,7 +206,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
 
 
 def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
-    """The lines behind all rows, which store the sums of a team."""
+    """The lines after all rows, which store the sums of a team."""
     if not shape.summed:
         return []
     body = []
@@ -309,17 +310,18 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
                   [*ins, *written, *map(index, numbers)], read, sum(map(own_bytes, written)))
 
 
-def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array | None, requested: Sequence[bool],
-                         count: int, n: int, xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
-                         ) -> tuple[Launch, list[Array]] | None:
-    """A step without arguments that computes rows as ``bound_rows``, and adds further results over rows in the same
-    run through the data; and the sums of the teams of threads, which are to be added up.
+def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
+                         xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
+                         ) -> tuple[Launch, dict[int, Array]] | None:
+    """A step without arguments that computes rows as ``bound_rows``, and adds values over rows in the same run through
+    the data; and the sums of the teams of threads, by result, which are to be added up, or values of rows.
 
     Parameters
     ----------
     rows : RowExpression
-        Its first result is written to ``out``; those behind are added if they are ``requested``. All are values of
-        elements.
+        Its results for columns are the sums; of those for all, the values of rows are stored.
+    outs : sequence of arrays or None
+        None for results that are not requested.
     scratch : function of number, shape and dtype
         Gives memory for the sums.
 
@@ -328,17 +330,23 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], out: Array |
     tuple or None
         None if registers do not hold a row and its sums.
     """
-    shape = shape_of(rows, ins, [out, *[None] * len(requested)], count, n)
-    if not shape.packs or shape.threads > _ADDING:
+    requested = {i: rows.results[i] for i, out in enumerate(outs) if out is not None and rows.results[i] in ACROSS}
+    summed = [i for i, along in requested.items() if along is RowLayout.COLUMN]
+    expression = rows.expression
+    added = [rows.expression.results[i] if rows.added(i) is None else rows.added(i) for i in range(len(outs))]
+    rows = RowExpression(Expression.of(expression.arity, expression.code, [r for r in added if r is not None]),
+                         rows.inputs)
+    shape = shape_of(rows, ins, [None if i in requested else out for i, out in enumerate(outs)], count, n)
+    if summed and (not shape.packs or shape.threads > _ADDING):
         return None
     # Each team has a few rows, so that its sums are small beside the data, if that leaves a block to each processor.
     each = max(1, min(_EACH, 8 * count // (shape.side * grid_of(xp, 1 << 30, 1))))
     blocks = -(-count // (shape.side * each))
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
-    sums = [scratch(i, (blocks * shape.side, n), dtype) for i, want in enumerate(requested) if want]
-    shape = shape._replace(outs=(*shape.outs[:1], *[dtype if want else None for want in requested]),
-                           summed=tuple([1 + i for i, want in enumerate(requested) if want]))
-    written = [*([] if out is None else [out]), *sums]
+    sums = {i: scratch(i, (blocks * shape.side, n) if i in summed else (count,), dtype) for i in requested}
+    shape = shape._replace(outs=tuple([dtype if i in sums else stored for i, stored in enumerate(shape.outs)]),
+                           summed=tuple(summed))
+    written = [out for i, array in enumerate(outs) if (out := sums.get(i, array)) is not None]
     numbers = [count, n, *[n] * sized(rows.expression)]
     index = np.uint64 if shape.far else np.uint32
     return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, shape.block,

@@ -130,7 +130,7 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
     none."""
     stored = updates[0][0].dtype
     if stored.name not in STORED:
-        return f"dtype {stored}: {', '.join(STORED)} are compiled"
+        return f"dtype {stored}: kernels are compiled for {', '.join(STORED)}"
     lacking = missing(rates.expression)
     if lacking:
         return f"{lacking} has no statement in CUDA C++"

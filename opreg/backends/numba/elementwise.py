@@ -197,7 +197,7 @@ def _declines(expression: Expression, call: Call) -> str | None:
     """The reason why a call of an operator with an expression is not compiled, or None."""
     out = next(out for out in call.outs if out is not None)
     if any(array is not None and array.dtype not in FORMATS for array in (*call.ins, *call.outs)):
-        return f"dtype {out.dtype}: float32 and float64 are compiled"
+        return f"dtype {out.dtype}: functions are compiled for float32 and float64"
     if any(array is not None and array.dtype != out.dtype for array in (*call.ins, *call.outs)):
         return "dtypes differ"
     if not expression.code or out.size == 0:

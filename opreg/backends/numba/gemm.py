@@ -57,7 +57,8 @@ def padded(columns: int, dtype: np.dtype) -> int:
 
 @cached(16)
 def _rows(dtype: np.dtype, panels: int) -> Callable[..., None]:
-    """A function for texts that adds the product of a matrix and neighbouring panels to columns of a matrix.
+    """A compiled function, which texts of kernels call: it multiplies a matrix by neighbouring panels, and adds the
+    product to columns of another matrix.
 
     Its parameters are those of a tile, and the number of rows.
     """

@@ -1,7 +1,7 @@
 """Channels last: convolutions that a library computes, and the operators between them, get channels as the last axis.
 
 Libraries are fastest on arrays whose last axis is the channels. This pass changes the layout of the convolutions that a
-library computes, and of the operators behind them that have a layout rule, ``Op.layout``, or are element-wise. The
+library computes, and of the operators after them that have a layout rule, ``Op.layout``, or are element-wise. The
 layout of weights is not changed. An array that is needed in its declared layout is copied, after the operator that
 computes it or before the first one that reads it.
 

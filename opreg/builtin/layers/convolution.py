@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from ...core.array_module import einsum_of
 from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -217,7 +218,7 @@ def convolution_bias_infer(g, *, layout):
 def convolution_bias_xp(xp, g, *, layout):
     g = wide(g)
     if xp is np:
-        return np.einsum(f"{layout.lower()}->c", g)
+        return einsum_of(xp)(f"{layout.lower()}->c", g)
     return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -10,61 +9,22 @@ from typing import Any
 from ...core.attrs import Amount, Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, check_axis
-from ...core.threads import by_rows
+from ...core.spec import check_axis
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
-from ...elementwise.loops import sets
-from ...elementwise.rows import RowLayout, row_mean
-from ...typing import Array, ArrayModule
+from ...elementwise.loops import Sets, sets
+from ...elementwise.rows import RowLayout, column_sum, row_mean
 from ..forms import formed
 from ..looped import looped
-from ..outputs import like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import along, repeated, size_of
 from .normalize import (
-    Layout,
     backward_normalize_grad,
     backward_sums_grad,
     count_of,
     from_statistics,
-    layout_of,
-    moments,
 )
 
 __all__: list[str] = []
-
-
-def _sample_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, eps: float, layout: Layout, out: Array | None
-                 ) -> tuple[Array, Array, Array]:
-    """Output, mean and standard deviation; the latter two have the shape of the view."""
-    x = wide(data).reshape(layout.view)
-    target = out_like(out, x)
-    y, scale, offset = out_or_empty_like(xp, target, x), gamma.reshape(layout.scale), beta.reshape(layout.scale)
-
-    def work(rows: slice) -> tuple[Array, Array]:
-        part = y[rows]
-        mean, variance, _ = moments(xp, x[rows], layout._replace(keep=(part.shape[0], *layout.keep[1:])), part)
-        deviation = xp.sqrt(variance + eps)
-        if layout.keep[1] == 1:  # along the axis: no small array holds both factors
-            part *= 1.0 / deviation
-            part *= scale
-        else:
-            part *= 1.0 / deviation * scale
-        part += offset
-        return mean, deviation
-
-    statistics = by_rows(xp, x, work)
-    mean, deviation = (xp.concatenate(parts) for parts in zip(*statistics)) if len(statistics) > 1 else statistics[0]
-    return write_out(out, target, y, data.shape), mean, deviation
-
-
-def _with_statistics(results: tuple[Array, Array, Array], shape: Shape, out: tuple[Array, Array, Array] | None
-                     ) -> tuple[Array, Array, Array]:
-    y, mean, last = results
-    if out is None:
-        return y, mean.reshape(shape), last.reshape(shape)
-    out[1][...], out[2][...] = mean.reshape(shape), last.reshape(shape)
-    return out
 
 
 def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Value | None, words: dict[str, Any]
@@ -131,40 +91,16 @@ def backward_layer_norm(g, data, gamma, mean, inverse, *, axis: int = -1):
     """The gradients of ``LayerNorm``."""
 
 
-backward_layer_norm.infer(like_inputs(1, 2, 2))
+def _through_layer_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
+    normal, scaled = (x - mean) * inverse, g * gamma
+    dx = (scaled - normal * row_mean(scaled * normal) - row_mean(scaled)) * inverse
+    return dx, column_sum(g * normal), column_sum(g)
 
 
-@backward_layer_norm.kernel()  # no body: one pass computes three gradients
-def backward_layer_norm_xp(xp, g, data, gamma, mean, inverse, *, axis, out=None):
-    layout = layout_of(data.shape, "axis", axis, 0)
-    letters, sets = layout.total.split("->")
-    g, x, scale = wide(g).reshape(layout.view), wide(data).reshape(layout.view), wide(gamma).reshape(layout.scale)
-    mean, inverse = wide(mean).reshape(layout.keep), wide(inverse).reshape(layout.keep)
-    target = out_like(None if out is None else out[0], x)
-    y = out_or_empty_like(xp, target, x)
-
-    def work(rows: slice) -> tuple[Array, Array]:
-        part, factor = g[rows], inverse[rows]
-        centred = xp.subtract(x[rows], mean[rows])
-        # the first output may overwrite ``g``, so the sum of ``g`` comes first
-        d_beta = xp.einsum(f"{letters}->j", part)
-        dx = xp.multiply(part, factor, out=y[rows])
-        d_gamma = xp.einsum(f"{letters},{letters}->j", dx, centred)
-        dx *= scale
-        keep = (dx.shape[0], *layout.keep[1:])
-        total = xp.einsum(f"{letters}->{sets}", dx).reshape(keep) / layout.size
-        product = xp.einsum(f"{letters},{letters}->{sets}", dx, centred).reshape(keep) / layout.size
-        centred *= product * factor * factor
-        dx -= centred
-        dx -= total
-        return d_gamma, d_beta
-
-    sums = [functools.reduce(xp.add, parts) for parts in zip(*by_rows(xp, x, work))]
-    if out is None:
-        return (y.reshape(data.shape), *sums)
-    write_out(out[0], target, y, data.shape)
-    out[1][...], out[2][...] = sums
-    return out
+@looped(backward_layer_norm)
+def backward_layer_norm_loop(*, axis):
+    element, row = RowLayout.ELEMENT, RowLayout.ROW
+    return sets(_through_layer_norm, axis, (element, element, RowLayout.COLUMN, row, row))
 
 
 @backward_layer_norm.vmap
@@ -236,16 +172,22 @@ formed(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_gro
                    "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
 
 
+def _sample_norm(x: Any, gamma: Any, beta: Any, *, eps: float, inverse_shown: bool) -> Any:
+    mean = row_mean(x)
+    moved = x - mean
+    deviation = sqrt(row_mean(square(moved)) + eps)
+    inverse = 1.0 / deviation
+    return moved * (inverse * gamma) + beta, mean, inverse if inverse_shown else deviation
+
+
 def _by_sample(op: Op, inverse_shown: bool) -> None:
     """Declare the common rules of norms of groups of channels; without ``num_groups`` each channel is a group. The
     third output is the standard deviation, or its inverse."""
 
-    @op.kernel()  # no body: sets stay in the cache from their mean to the result
-    def sample_xp(xp: ArrayModule, data: Array, gamma: Array, beta: Array, *, num_groups: int = 0, eps: float,
-                  out: Any = None) -> tuple[Array, Array, Array]:
-        layout = layout_of(data.shape, "group", 1, num_groups)
-        y, mean, deviation = _sample_norm(xp, data, gamma, beta, eps, layout, None if out is None else out[0])
-        return _with_statistics((y, mean, 1.0 / deviation if inverse_shown else deviation), layout.keep[:2], out)
+    @looped(op)
+    def sample_loop(*, num_groups: int = 0, eps: float) -> Sets:
+        return sets(_sample_norm, 2, (RowLayout.ELEMENT, RowLayout.CYCLE, RowLayout.CYCLE), keepdims=False,
+                    groups=num_groups, eps=eps, inverse_shown=inverse_shown)
 
     @op.grad
     def sample_grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, num_groups: int = 0, eps: float,

@@ -10,15 +10,16 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+from ...backends.expressions import attach_loop
 from ...core.array_module import number_on
-from ...core.launch import Call
+from ...core.launch import Call, reference
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
 from ...core.spec import ANY, Shape, is_known, show, size
 from ...custom.composed import composed
-from ...elementwise.expression import equal, exp, maximum, not_equal, sign, trunc
+from ...elementwise.expression import equal, exp, log, maximum, not_equal, sign, trunc
 from ...elementwise.loops import Loop, Sets, sets
-from ...elementwise.rows import RowLayout, column, row_size
+from ...elementwise.rows import RowLayout, column, column_sum, row_size, row_sum
 from ...errors import ShapeError
 from ...typing import Array
 from ..forms import formed
@@ -397,17 +398,35 @@ def softmax_cross_entropy(data, label):
 formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 
 
-@composed(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T")
+def _cost(x: Any, label: Any) -> Any:
+    chosen = row_sum(softmax_of(x) * equal(column(), trunc(label)))
+    return column_sum(-log(maximum(chosen, 1e-8)))
+
+
+# The body looks a label up in the softmax, which is written and read once more; a kernel for GPUs reads each row once.
+attach_loop(softmax_cross_entropy, lambda call: sets(_cost, 1, (RowLayout.ELEMENT, RowLayout.ROW)).on(
+    [array.shape for array in call.ins]), lambda call: reference(call).steps()[0])
+
+
+@declare(name="_backward_softmax_cross_entropy", types="T:floating,T,L=T->T")
 def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
-    return in_dtype_of(ops._backward_SoftmaxOutput(ops.softmax(widened(data)), label) * widened(g), data)
 
 
 formed(backward_softmax_cross_entropy, "(1) (batch, classes) (batch) -> (batch, classes)")
 gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
-@backward_softmax_cross_entropy.grad  # the body uses the gradient of SoftmaxOutput, which is not differentiable
+def _cost_slope(g: Any, x: Any, label: Any) -> Any:
+    return (softmax_of(x) - equal(column(), trunc(label))) * g
+
+
+@looped(backward_softmax_cross_entropy)
+def backward_softmax_cross_entropy_loop():
+    return sets(_cost_slope, 1, (RowLayout.ALL, RowLayout.ELEMENT, RowLayout.ROW))
+
+
+@backward_softmax_cross_entropy.grad  # a comparison of places has no operators
 def backward_softmax_cross_entropy_grad(h, ins, outs):
     g, data, label = ins
     slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from ...core.array_module import einsum_of
 from ...core.cache import cached
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -133,13 +134,13 @@ def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute
 
 def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None) -> tuple[Array, Array, Array]:
     """Mean, variance and centred values of ``x``, all in the view."""
-    totals = by_rows(xp, x, lambda rows: xp.einsum(layout.total, x[rows]))
+    totals = by_rows(xp, x, lambda rows: einsum_of(xp)(layout.total, x[rows]))
     mean = _gathered(xp, totals, layout).reshape(layout.keep) / layout.size
     centred = out_or_empty_like(xp, out, x)
 
     def centre(rows: slice) -> Array:
         part = xp.subtract(x[rows], _part(mean, rows), out=centred[rows])
-        return xp.einsum(layout.dot, part, part)
+        return einsum_of(xp)(layout.dot, part, part)
 
     # from centred values: the difference of the mean square and the squared mean would cancel
     variance = _gathered(xp, by_rows(xp, x, centre), layout).reshape(layout.keep) / layout.size
@@ -184,7 +185,7 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
 
 
 _over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, data, like: [
-    xp.einsum(layout.total, wide(data).reshape(layout.view))])
+    einsum_of(xp)(layout.total, wide(data).reshape(layout.view))])
 linear(normalize_total, "_normalize_expand", slice(0, 1))
 
 
@@ -252,7 +253,8 @@ def backward_sums(g, data, mean, inverse, *, over: Over = "batch", axis: int = 1
 def _sums(xp: ArrayModule, layout: Layout, g: Array, data: Array, mean: Array, inverse: Array) -> list[Array]:
     g, x = [wide(each).reshape(layout.view) for each in (g, data)]
     mean, inverse = [each.reshape(layout.keep) for each in (mean, inverse)]
-    sums = by_rows(xp, g, lambda rows: (xp.einsum(layout.total, g[rows]), xp.einsum(layout.dot, g[rows], x[rows])))
+    einsum = einsum_of(xp)
+    sums = by_rows(xp, g, lambda rows: (einsum(layout.total, g[rows]), einsum(layout.dot, g[rows], x[rows])))
     total, product = (_gathered(xp, parts, layout).reshape(layout.keep) for parts in zip(*sums))
     # Without a centred copy of the data; the rounding this costs is that of the data themselves.
     return [(product - mean * total) * inverse, total]

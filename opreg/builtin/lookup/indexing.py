@@ -359,7 +359,12 @@ def pick_prepare(data, index, *, axis, keepdims, mode):
     spots, shape = _spots(data, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
     if spots is None:
         return None
-    return lambda data, index: data.reshape(-1).take(spots(index)).reshape(shape)
+
+    def run(data: Array, index: Array, out: Array | None = None) -> Array:
+        return data.reshape(-1).take(spots(index).reshape(shape), None, out, "clip")  # all of them are valid
+
+    run.takes_out = True  # type: ignore[attr-defined]
+    return run
 
 
 @declare(name="_backward_pick", types="T,I,U->T", unread=(2,), cheap=True)
@@ -375,15 +380,17 @@ puts_back(pick_put, _picks, sums=False)
 
 @pick_put.prepare
 def pick_put_prepare(g, index, data, *, axis, mode):
-    spots, shape, size, dtype = _spots(data, index, axis, mode), data.shape, data.size, g.dtype
+    spots, shape, dtype = _spots(data, index, axis, mode), data.shape, g.dtype
     if spots is None:
         return None
 
-    def run(g: Array, index: Array, data: Array) -> Array:
-        dx = np.zeros(size, dtype)
-        dx[spots(index)] = g.reshape(-1)
-        return dx.reshape(shape)
+    def run(g: Array, index: Array, data: Array, out: Array | None = None) -> Array:
+        dx = out if out is not None and out.flags.c_contiguous else np.empty(shape, dtype)
+        dx.fill(0)
+        dx.reshape(-1)[spots(index)] = g.reshape(-1)
+        return delivered(dx, out)
 
+    run.takes_out = True  # type: ignore[attr-defined]
     return run
 
 

@@ -390,7 +390,7 @@ bilinear(fully_connected, fully_connected_data, fully_connected_weight,
 def _adds_rows(call: Call) -> str | None:
     data, attrs = call.ins[0], call.attrs
     if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
-        return "only along all axes but the last, as the gradient of a bias"
+        return "sums are only taken along all axes but the last, as for the gradient of a bias"
     if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
         return "it computes only float32 and float64"
     if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:

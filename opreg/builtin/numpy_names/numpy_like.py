@@ -81,8 +81,9 @@ def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
         if code == -2:
             shape.append(take())
         elif code == -3:
-            if take() != 1:
-                raise ShapeError(f"newshape={tuple(codes)}: -3 removes an axis of length one of {show(tuple(source))}")
+            if (length := take()) != 1:
+                raise ShapeError(f"newshape={tuple(codes)}: -3 removes an axis of length one, but the axis of "
+                                 f"{show(tuple(source))} there has length {length}")
         elif code == -4:
             shape, rest = shape + rest, []
         elif code == -5:
@@ -103,7 +104,7 @@ def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Sh
     if not reverse:
         return _worked_out(source, _taken(source, codes))
     turned, place = list[int](), len(codes)
-    while place:  # from the back, with the two lengths of a split behind its code
+    while place:  # from the back, with the two lengths of a split after its code
         place -= 1
         width = 3 if place > 1 and codes[place - 2] == -6 else 1
         turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]

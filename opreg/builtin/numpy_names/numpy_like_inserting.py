@@ -50,7 +50,7 @@ def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: boo
 
 def _append_values(arr: Any, values: Any, val: float | None, axis: Axis, places: int, single: bool) -> tuple[Any, int,
                                                                                                              int]:
-    """An array with values behind its elements along an axis, that axis, and the number of values."""
+    """An array with values after its elements along an axis, that axis, and the number of values."""
     arr = shaped(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(arr.shape))
     count, laid = _count(arr.shape, None if val is not None else values.shape, place, places, single)

@@ -15,7 +15,7 @@ from ...core.attrs import Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, broadcast, check_axes, check_axis, show
+from ...core.spec import Shape, broadcast, check_axes, check_axis, is_floating, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
@@ -23,7 +23,7 @@ from ...typing import Array, ArrayModule
 from ..forms import formed
 from ..matrices.linalg import transposed
 from ..outputs import computed
-from .numpy_like_numbers import of_floats
+from .numpy_like_numbers import floating_of, of_floats
 
 __all__: list[str] = []
 
@@ -209,9 +209,13 @@ _inverting("_npi_pinv", "The pseudo-inverse of matrices, where singular values b
 # ----------------------------------------------------------------------------------------------- eigenvalues
 
 
-def _floats(ins: list, outs: list) -> tuple[list, list]:
-    """Integers have results in float32."""
-    return ins, outs if ins[0] is None else [of_floats(ins[0])] * len(outs)
+def _eigen_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of eigenvalues: float64 for integers, as in NumPy."""
+    return np.dtype(dtype) if is_floating(np.dtype(dtype)) else np.dtype(np.float64)
+
+
+def _eigen_types(ins: list, outs: list) -> tuple[list, list]:
+    return ins, outs if ins[0] is None else [_eigen_dtype(ins[0])] * len(outs)
 
 
 def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
@@ -219,11 +223,11 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
     outputs = ("output0", "output1") if vectors else ("output",)
     op: Op
     if symmetric:
-        @declare(name=name, outputs=outputs, types=_floats)
+        @declare(name=name, outputs=outputs, types=_eigen_types)
         def op(A, *, UPLO: Literal["L", "U"] = "L"):
             """Eigenvalues."""
     else:
-        @declare(name=name, outputs=outputs, types=_floats)
+        @declare(name=name, outputs=outputs, types=_eigen_types)
         def op(A):
             """Eigenvalues."""
     op.doc = doc
@@ -236,7 +240,7 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
 
     def eigen(xp: ArrayModule, A: Array, **attrs: Any) -> Any:
         result = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
-        parts = [xp.real(part).astype(of_floats(A.dtype)) for part in (result if vectors else (result,))]
+        parts = [xp.real(part).astype(_eigen_dtype(A.dtype)) for part in (result if vectors else (result,))]
         return tuple(parts) if vectors else parts[0]
 
     computed(op, eigen)
@@ -297,7 +301,10 @@ def _matrix_norm(x: Any, ord: float, axes: Sequence[int], keepdims: bool, nuclea
 def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims: bool = False):
     """The norm of all elements, of vectors along one axis, or of matrices over two. ``flag`` is 1 for the Frobenius
     norm, 2 for the nuclear norm, -2 for the norm of all elements; otherwise ``ord`` chooses the norm. Without ``axis``,
-    ``data`` is a vector or a matrix according to its rank."""
+    ``data`` is a vector or a matrix according to its rank. Integers give float32."""
+    dtype = of_floats(data.dtype)
+    if data.dtype != dtype:
+        data = ops.Cast(data, dtype=dtype)
     if flag in (-2, 1):
         return _vector_norm(data, 2.0, axis, keepdims)
     places = _places(data.shape, axis)
@@ -307,3 +314,6 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
     if len(places) != 1 or flag == 2:
         raise AttrError(f"axis={axis}: expected one axis or two, got {len(places)}")
     return _vector_norm(data, ord, places, keepdims)
+
+
+floating_of(norm)

@@ -135,7 +135,7 @@ def correlation_data(g, data1, data2, *, kernel_size: int = 1, max_displacement:
 gradient_by(correlation, correlation_data)
 
 
-@correlation_data.kernel()  # no body: one pass for each displacement, which both gradients share
+@correlation_data.kernel()  # no body: one pass for each displacement computes both gradients
 def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     g, *data = map(wide, (g, data1, data2))

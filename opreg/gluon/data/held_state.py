@@ -19,15 +19,17 @@ from .dataset import Dataset
 
 __all__ = ["HeldState"]
 
-#: The largest array, in bytes, whose elements are all compared; of a larger one, as many at equal distances.
-_WHOLE = 1 << 24
+#: The beginning of the names of modules with datasets, samplers, and classes that call a function of the program.
+_OWN = "opreg.gluon."
+#: Elements of an array that are read at once.
+_PART = 1 << 16
 
 
 class HeldState:
     """The state of objects: attributes, elements, numbers of arrays, and what their code reads, for a later comparison.
 
-    Elements of elements are compared in containers of up to 4,096 elements, and of arrays above 16 MB a part.
-    Attributes are those of objects of the program, and of datasets and transforms of this library.
+    Elements of elements are compared in containers of up to 4,096 elements. Attributes are those of objects of the
+    program, and of Gluon's classes. Arrays over files that processes share have no numbers of their own.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ class HeldState:
             return [value.func, *value.args, value.keywords]
         if issubclass(cls, type):
             return [*vars(value).values(), *value.__mro__[1:]] if is_user_module(value.__module__) else []
-        if is_user_module(cls.__module__) or issubclass(cls, (Dataset, Block)):
+        if is_user_module(cls.__module__) or cls.__module__.startswith(_OWN) or issubclass(cls, (Dataset, Block)):
             return [cls, *getattr(value, "__dict__", {}).values()]
         return []
 
@@ -110,6 +112,10 @@ def _content(cell: types.CellType) -> Any:
 
 def _checksum(array: np.ndarray) -> int:
     """A number that changes with the elements of an array."""
-    step = -(-array.nbytes // _WHOLE)
-    return zlib.crc32(np.ascontiguousarray(array if step <= 1 else array.flat[::step]).view(np.uint8).data
-                      if array.size else b"")
+    if isinstance(array, np.memmap) and array.mode != "c":
+        return 0  # other processes see the changes
+    number = 0
+    part: Any
+    for part in np.nditer(array, ["external_loop", "buffered", "zerosize_ok"], order="C", buffersize=_PART):
+        number = zlib.crc32(part.tobytes(), number)
+    return number

@@ -57,7 +57,7 @@ class Dense(HybridBlock):
                  dtype: DTypeLike = "float32", weight_initializer: InitializerLike = None,
                  bias_initializer: InitializerLike = "zeros", in_units: Count = 0, **kwargs: Any):
         super().__init__(**kwargs)
-        units = whole_number("Dense: units", units, 1)
+        units = whole_number("Dense: units", units)
         self._flatten, self._units, self._in_units = flatten, units, in_units
         with self.name_scope():
             self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,

@@ -238,6 +238,14 @@ class LSTMCell(_Gated):
         Length of the input features; 0 where the first input decides it.
     activation, recurrent_activation : str or function
         Activations of candidates and of gates.
+
+    Examples
+    --------
+    >>> cell = LSTMCell(4, input_size=3)
+    >>> cell.initialize()
+    >>> output, states = cell(ndarray.ones((2, 3)), cell.begin_state(2))
+    >>> output.shape, [state.shape for state in states]
+    ((2, 4), [(2, 4), (2, 4)])
     """
 
     _gates, _states = 4, 2
@@ -277,6 +285,14 @@ class GRUCell(_Gated):
         Initial values of the weights, whose rows are reset gate, update gate and candidates.
     input_size : int
         Length of the input features; 0 where the first input decides it.
+
+    Examples
+    --------
+    >>> cell = GRUCell(4, input_size=3)
+    >>> cell.initialize()
+    >>> outputs, states = cell.unroll(5, ndarray.ones((2, 5, 3)), merge_outputs=True)
+    >>> outputs.shape, [state.shape for state in states]
+    ((2, 5, 4), [(2, 4)])
     """
 
     _gates = 3
@@ -396,6 +412,12 @@ class DropoutCell(HybridRecurrentCell):
         Fraction of elements set to zero.
     axes : tuple of int
         Axes along which elements are dropped together.
+
+    Examples
+    --------
+    >>> cell = DropoutCell(0.5)
+    >>> cell(ndarray.ones((2, 3)), [])[0].shape
+    (2, 3)
     """
 
     def __init__(self, rate: Fraction, axes: Any = (), prefix: str | None = None, params: ParameterDict | None = None):
@@ -562,6 +584,14 @@ class BidirectionalCell(_OfCells, HybridRecurrentCell):
         The forward cell and the backward cell.
     output_prefix : str
         Prefix of the outputs' names.
+
+    Examples
+    --------
+    >>> cell = BidirectionalCell(GRUCell(4), GRUCell(4))
+    >>> cell.initialize()
+    >>> outputs, states = cell.unroll(5, ndarray.ones((2, 5, 3)), merge_outputs=True)
+    >>> outputs.shape
+    (2, 5, 8)
     """
 
     def __init__(self, l_cell: Any, r_cell: Any, output_prefix: str = "bi_"):

@@ -42,7 +42,7 @@ class _RNNLayer(HybridBlock):
         super().__init__(**kwargs)
         if layout not in ("TNC", "NTC"):
             raise BlockError(f"Invalid layout {layout!r}. {did_you_mean(layout, ('TNC', 'NTC'))}")
-        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size, 1)
+        hidden_size = whole_number(f"{type(self).__name__}: hidden_size", hidden_size)
         num_layers = whole_number(f"{type(self).__name__}: num_layers", num_layers, 1)
         self._hidden_size, self._num_layers, self._layout, self._dropout = hidden_size, num_layers, layout, dropout
         self._dir, self._input_size, self._dtype = 2 if bidirectional else 1, input_size, dtype
@@ -256,6 +256,14 @@ class LSTM(_RNNLayer):
         Bounds of the state.
     state_clip_nan : bool
         Whether NaN is clipped, too.
+
+    Examples
+    --------
+    >>> layer = LSTM(4, num_layers=2, layout="NTC")
+    >>> layer.initialize()
+    >>> output, states = layer(ndarray.ones((2, 5, 3)), layer.begin_state(2))
+    >>> output.shape, [state.shape for state in states]
+    ((2, 5, 4), [(2, 2, 4), (2, 2, 4)])
     """
 
     def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,
@@ -279,6 +287,13 @@ class GRU(_RNNLayer):
         See ``RNN``.
     i2h_weight_initializer, h2h_weight_initializer, i2h_bias_initializer, h2h_bias_initializer
         Initial values of the weights.
+
+    Examples
+    --------
+    >>> layer = GRU(4, bidirectional=True, layout="NTC")
+    >>> layer.initialize()
+    >>> layer(ndarray.ones((2, 5, 3))).shape
+    (2, 5, 8)
     """
 
     def __init__(self, hidden_size: Positive, num_layers: Positive = 1, layout: str = "TNC", dropout: Fraction = 0,

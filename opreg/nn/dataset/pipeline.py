@@ -83,8 +83,7 @@ class Dataset:
 
     def __init__(self, column_names: Sequence[str], rows: Rows, size: Callable[[], int] | None = None):
         self._names = tuple(column_names)
-        self._rows = rows
-        self._sized = size
+        self._made, self._sized = rows, size
         self._counted: int | None = None
         self._batch_size, self._repeats = 1, 1
         if len(set(self._names)) != len(self._names):
@@ -111,10 +110,25 @@ class Dataset:
         """The names of the columns."""
         return list(self._names)
 
+    def _rows(self, epoch: Epoch) -> Iterator[Row]:
+        """The rows of an epoch, which are counted if their number may change."""
+        rows = self._made(epoch)
+        return rows if self._sized is not None else self._counting(rows)
+
+    def _counting(self, rows: Iterator[Row]) -> Iterator[Row]:
+        count = 0
+        for row in rows:
+            count += 1
+            yield row
+        self._counted = count
+
     def get_dataset_size(self) -> int:
-        """Number of rows of an epoch, or of batches after ``batch``; for a generator they are counted by running it."""
+        """Number of rows of an epoch, or of batches after ``batch``. For a generator or a filter they are those of the
+        last complete epoch; before the first one they are counted by running it."""
+        if self._sized is not None:
+            return self._sized()
         if self._counted is None:
-            self._counted = self._sized() if self._sized else sum(1 for _ in self._rows(Epoch()))
+            return sum(1 for _ in self._rows(Epoch()))
         return self._counted
 
     def __len__(self) -> int:
@@ -437,12 +451,11 @@ class Dataset:
 
         def size() -> int:
             count = self.get_dataset_size()
-            if callable(batch_size):
-                return sum(1 for _ in rows(Epoch()))
-            return count // batch_size if drop_remainder else -(-count // batch_size)
+            return count // fixed_size if drop_remainder else -(-count // fixed_size)
 
-        dataset = self._derive(rows, size, names)
-        dataset._batch_size = -1 if callable(batch_size) else batch_size
+        fixed_size = -1 if callable(batch_size) else batch_size
+        dataset = self._derive(rows, None if callable(batch_size) else size, names)
+        dataset._batch_size = fixed_size
         return dataset
 
     def padded_batch(self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
@@ -544,7 +557,16 @@ class Dataset:
 
 
 def zip(datasets: Sequence[Dataset]) -> Dataset:
-    """The columns of several datasets, row by row, until one has no more rows."""
+    """The columns of several datasets, row by row, until one has no more rows.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> x = dataset.NumpySlicesDataset([1, 2], ["x"], shuffle=False)
+    >>> y = dataset.NumpySlicesDataset([3, 4], ["y"], shuffle=False)
+    >>> [(int(a), int(b)) for a, b in dataset.zip((x, y)).create_tuple_iterator(output_numpy=True, num_epochs=1)]
+    [(1, 3), (2, 4)]
+    """
     joined = list(datasets)
     if not joined or not all(isinstance(dataset, Dataset) for dataset in joined):
         raise TypeError("zip: expected a tuple of datasets")

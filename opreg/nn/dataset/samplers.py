@@ -79,7 +79,15 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """The rows in their order, from ``start_index`` on."""
+    """The rows in their order, from ``start_index`` on.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> data = dataset.NumpySlicesDataset([1, 2, 3], sampler=dataset.SequentialSampler(start_index=1))
+    >>> [int(row[0]) for row in data.create_tuple_iterator(output_numpy=True, num_epochs=1)]
+    [2, 3]
+    """
 
     def __init__(self, start_index: int | None = None, num_samples: int | None = None):
         super().__init__(num_samples)
@@ -90,7 +98,15 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """The rows in random order; with ``replacement`` each row is drawn independently, as many as there are at most."""
+    """The rows in random order; with ``replacement`` each row is drawn independently, as many as there are at most.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> data = dataset.NumpySlicesDataset([1, 2, 3], sampler=dataset.RandomSampler())
+    >>> sorted(int(row[0]) for row in data.create_tuple_iterator(output_numpy=True, num_epochs=1))
+    [1, 2, 3]
+    """
 
     def __init__(self, replacement: bool = False, num_samples: int | None = None):
         super().__init__(num_samples)
@@ -106,7 +122,15 @@ class RandomSampler(Sampler):
 
 
 class SubsetSampler(Sampler):
-    """The given rows, in that order."""
+    """The given rows, in that order.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> data = dataset.NumpySlicesDataset([1, 2, 3], sampler=dataset.SubsetSampler([2, 0]))
+    >>> [int(row[0]) for row in data.create_tuple_iterator(output_numpy=True, num_epochs=1)]
+    [3, 1]
+    """
 
     def __init__(self, indices: Sequence[int], num_samples: int | None = None):
         super().__init__(num_samples)

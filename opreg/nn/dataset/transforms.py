@@ -226,8 +226,8 @@ class PadEnd:
 
 
 class Unique:
-    """The distinct elements in the order in which they come; the index among them of each element; and the count of
-    each.
+    """Three results: the distinct elements in the order in which they occur, for each element its index among the
+    distinct ones, and for each distinct element its count.
 
     Examples
     --------

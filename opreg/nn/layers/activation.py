@@ -127,7 +127,14 @@ class ELU(Cell):
 
 
 class CELU(Cell):
-    """``x`` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
+    """``x`` where it is positive, and ``alpha * (exp(x / alpha) - 1)`` elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.CELU(alpha=1.0)(Tensor([-1.0, 2.0])).asnumpy().round(3))
+    [-0.632  2.   ]
+    """
 
     def __init__(self, alpha: float = 1.0):
         super().__init__()
@@ -185,7 +192,14 @@ class Hardtanh(Cell):
 
 
 class HShrink(Cell):
-    """``x``, but zero from ``-lambd`` to ``lambd``."""
+    """``x``, but zero from ``-lambd`` to ``lambd``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.HShrink(0.5)(Tensor([-1.0, 0.3, 2.0])))
+    [-1.  0.  2.]
+    """
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -197,7 +211,14 @@ class HShrink(Cell):
 
 
 class SoftShrink(Cell):
-    """``x`` moved towards zero by ``lambd``, and zero where ``x`` is smaller than that."""
+    """``x`` moved towards zero by ``lambd``, and zero where ``x`` is smaller than that.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.SoftShrink(0.5)(Tensor([-1.0, 0.3, 2.0])))
+    [-0.5  0.   1.5]
+    """
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
@@ -209,7 +230,14 @@ class SoftShrink(Cell):
 
 
 class Threshold(Cell):
-    """``x`` above ``threshold``, ``value`` elsewhere."""
+    """``x`` above ``threshold``, ``value`` elsewhere.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.Threshold(0.5, 9.0)(Tensor([0.3, 2.0])))
+    [9. 2.]
+    """
 
     def __init__(self, threshold: float, value: float):
         super().__init__()
@@ -293,7 +321,14 @@ class LogSoftmax(Softmax):
 
 
 class Softmin(Softmax):
-    """The softmax of ``-x`` along ``axis``."""
+    """The softmax of ``-x`` along ``axis``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.Softmin(0)(Tensor([0.0, 1.0])).asnumpy().round(3))
+    [0.731 0.269]
+    """
 
     _function = staticmethod(functions.softmin)
 
@@ -312,7 +347,14 @@ class GLU(Softmax):
 
 
 class Softmax2d(Cell):
-    """The softmax over the channels of images, ([batch,] channels, height, width)."""
+    """The softmax over the channels of images, ([batch,] channels, height, width).
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.Softmax2d()(Tensor([[[[0.0]], [[0.0]]]])).asnumpy().ravel())
+    [0.5 0.5]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the activation to ``x``."""

@@ -114,7 +114,7 @@ class MultiheadAttention(Cell):
         return [self._heads(_project(x, weight, bias)) for x, weight, bias in zip(inputs, weights, biases)]
 
     def _with_more(self, keys: Tensor, bias: Tensor | None, batch: int) -> Tensor:
-        """Keys or values of all heads, and behind them the learnt one and the one of zeros."""
+        """Keys or values of all heads, and after them the learnt one and the one of zeros."""
         shape = batch, self.num_heads, 1, self.head_dim
         more = []
         if bias is not None:
@@ -285,6 +285,13 @@ class TransformerEncoder(Cell):
     num_layers : int
     norm : Cell, optional
         Applied to the result.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2), 3)
+    >>> encoder(ops.ones((5, 1, 8))).shape
+    (5, 1, 8)
     """
 
     def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None):

@@ -15,6 +15,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn
 from ..ops.lift import rank_of
+from ..ops.transposed import transposed
 from .checks import (
     bound_of,
     channels_apart,
@@ -116,27 +117,8 @@ class _Transposed(_Convolution):
     _transposed = True
 
     def _convolve(self, x: Tensor) -> Tensor:
-        """The full transposed convolution, cropped by the padding."""
-        reaches = [(k - 1) * d + 1 for k, d in zip(self.kernel_size, self.dilation)]
-        totals = [max(reach - stride, 0) for reach, stride in zip(reaches, self.stride)]
-        sides = self._sides
-        if self.pad_mode == "same":
-            sides = tuple((total // 2, total - total // 2) for total in totals)
-        pad = tuple(min(pair) for pair in sides)
-        more = tuple(max(stride - reach, 0) if self.pad_mode != "pad" else 0
-                     for reach, stride in zip(reaches, self.stride))
-        inputs = (x, self.weight, self.bias) if self.has_bias else (x, self.weight)
-        y = ops.Deconvolution(*inputs, kernel=self.kernel_size, stride=self.stride, dilate=self.dilation, pad=pad,
-                              adj=more, num_filter=self.out_channels, num_group=self.group, no_bias=not self.has_bias)
-        for axis, (before, after) in enumerate(sides, 2):
-            if before != after:
-                low = before - pad[axis - 2]
-                high = y.shape[axis] - (after - pad[axis - 2])
-                y = ops.slice_axis(y, axis=axis, begin=low, end=high)
-        if any(self.output_padding):
-            flat = (0, 0, 0, 0, *(width for more in self.output_padding for width in (0, more)))
-            y = ops.Pad(y, mode="constant", pad_width=flat)
-        return y
+        return transposed(x, self.weight, self.bias, self.stride, self.dilation, self.pad_mode, self._sides, self.group,
+                          self.output_padding)
 
 
 class Conv2d(_Forward):

@@ -64,6 +64,13 @@ class TransformerDecoder(Cell):
     num_layers : int
     norm : Cell, optional
         Applied to the result.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2), 3)
+    >>> decoder(ops.ones((5, 1, 8)), ops.ones((7, 1, 8))).shape
+    (5, 1, 8)
     """
 
     def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None):

@@ -8,11 +8,12 @@ from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...cells.typing import Axes, Number, TensorLike
 from ...errors import ArgumentError
-from ..ops import array, creation, indexing, linalg, math, nn, reduce
+from ..ops import array, creation, indexing, linalg, math, nn, reduce, special
+from ..ops.lift import to_common_dtype
 from .checks import check_int, flag
 
-__all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "LGamma", "LRN", "MatDet", "MatInverse", "MatMul", "Moments",
-           "Norm", "Range", "ReduceLogSumExp", "Roll", "Tril", "Triu"]
+__all__ = ["ChannelShuffle", "ClipByNorm", "DiGamma", "IGamma", "LBeta", "LGamma", "LRN", "MatDet", "MatInverse",
+           "MatMul", "Moments", "Norm", "Range", "ReduceLogSumExp", "Roll", "Tril", "Triu"]
 
 
 class MatMul(Cell):
@@ -171,6 +172,12 @@ class ChannelShuffle(Cell):
     ----------
     groups : int
         Number of groups.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.ChannelShuffle(2)(Tensor([[[[1.0]], [[2.0]], [[3.0]], [[4.0]]]])).asnumpy().ravel())
+    [1. 3. 2. 4.]
     """
 
     def __init__(self, groups: int):
@@ -192,6 +199,12 @@ class Roll(Cell):
     Parameters
     ----------
     shift, axis : int, or tuples of as many
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.Roll(1, 0)(Tensor([1.0, 2.0, 3.0])))
+    [3. 1. 2.]
     """
 
     def __init__(self, shift: int | Sequence[int], axis: int | Sequence[int]):
@@ -259,6 +272,23 @@ class DiGamma(Cell):
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to each element of ``x``."""
         return math.digamma(x)
+
+
+class IGamma(Cell):
+    """The lower regularized incomplete gamma function; see ``ops.igamma``, which needs SciPy."""
+
+    def construct(self, a: Tensor, x: Tensor) -> Tensor:
+        """The function of each pair of elements."""
+        return special.igamma(a, x)
+
+
+class LBeta(Cell):
+    """The natural logarithm of the beta function."""
+
+    def construct(self, x: Tensor, y: Tensor) -> Tensor:
+        """The function of each pair of elements."""
+        x, y = to_common_dtype(x, y, real=True)
+        return math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
 
 
 class MatDet(Cell):

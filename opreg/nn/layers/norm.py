@@ -169,7 +169,14 @@ class SyncBatchNorm(BatchNorm2d):
 
 class BatchNorm3d(Cell):
     """``BatchNorm2d`` of data (batch, channels, depth, height, width); its attribute ``bn2d`` is the
-    ``BatchNorm2d``."""
+    ``BatchNorm2d``.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.BatchNorm3d(3)(ops.ones((2, 3, 4, 4, 4))).shape
+    (2, 3, 4, 4, 4)
+    """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.9, affine: bool = True,
                  gamma_init: InitializerLike = "ones", beta_init: InitializerLike = "zeros",
@@ -331,7 +338,14 @@ class InstanceNorm2d(_Moving):
 
 
 class InstanceNorm1d(InstanceNorm2d):
-    """``InstanceNorm2d`` of data (batch, channels, length)."""
+    """``InstanceNorm2d`` of data (batch, channels, length).
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.InstanceNorm1d(3)(ops.ones((2, 3, 4))).shape
+    (2, 3, 4)
+    """
 
     _ranks = (3,)
 

@@ -124,7 +124,14 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all."""
+    """``value`` around the last two axes; ``padding`` is (left, right, top, bottom), or one value for all.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.ConstantPad2d((1, 1, 0, 0), 9.0)(Tensor([[[[1.0, 2.0]]]])))
+    [[[[9. 1. 2. 9.]]]]
+    """
 
     _axes = 2
 
@@ -194,7 +201,14 @@ class ReplicationPad1d(_ReplicationPad):
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """The outermost elements of the last two axes repeated; ``padding`` is (left, right, top, bottom)."""
+    """The outermost elements of the last two axes repeated; ``padding`` is (left, right, top, bottom).
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.ReplicationPad2d((1, 1, 0, 0))(Tensor([[[[1.0, 2.0]]]])))
+    [[[[1. 1. 2. 2.]]]]
+    """
 
     _axes = 2
 

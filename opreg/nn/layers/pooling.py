@@ -151,7 +151,14 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The maximum of each window of data ([batch,] channels, depth, height, width); see ``MaxPool2d``."""
+    """The maximum of each window of data ([batch,] channels, depth, height, width); see ``MaxPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.MaxPool3d(2, 2)(ops.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _dims = 3
 
@@ -198,7 +205,14 @@ class AvgPool1d(AvgPool2d):
 
 
 class AvgPool3d(AvgPool2d):
-    """The average of each window of data ([batch,] channels, depth, height, width); see ``AvgPool2d``."""
+    """The average of each window of data ([batch,] channels, depth, height, width); see ``AvgPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.AvgPool3d(2, 2)(ops.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _dims = 3
 
@@ -276,7 +290,14 @@ class AdaptiveAvgPool1d(_Adaptive):
 
 
 class AdaptiveAvgPool3d(_Adaptive):
-    """Averages over a grid of ``output_size`` on data ([batch,] channels, depth, height, width)."""
+    """Averages over a grid of ``output_size`` on data ([batch,] channels, depth, height, width).
+
+    Examples
+    --------
+    >>> from opreg import nn, ops
+    >>> nn.AdaptiveAvgPool3d(2)(ops.ones((1, 3, 4, 4, 4))).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _dims, _kind = 3, "avg"
 

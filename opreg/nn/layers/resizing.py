@@ -17,7 +17,7 @@ __all__ = ["Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle"]
 
 
 class Upsample(Cell):
-    """Resizes images along all axes behind the second.
+    """Resizes images along all axes after the second.
 
     Parameters
     ----------

@@ -141,6 +141,12 @@ class LPPool2d(_Powers):
         Lengths and strides of the window; by default windows do not overlap.
     ceil_mode : bool
         Whether a last window may extend beyond the border.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> print(nn.LPPool2d(2, (1, 2))(Tensor([[[[3.0, 4.0]]]])).asnumpy().round(3))
+    [[[[5.]]]]
     """
 
     _dims = 2

@@ -59,6 +59,12 @@ class HingeEmbeddingLoss(LossBase):
         Distance below which dissimilar pairs add to the loss.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> round(float(nn.HingeEmbeddingLoss()(Tensor([0.3, 0.4]), Tensor([1.0, -1.0]))), 3)
+    0.45
     """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean"):
@@ -104,6 +110,12 @@ class SoftMarginLoss(LossBase):
     ----------
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> round(float(nn.SoftMarginLoss()(Tensor([0.0, 0.0]), Tensor([1.0, -1.0]))), 3)
+    0.693
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:

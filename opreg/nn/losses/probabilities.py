@@ -126,6 +126,12 @@ class PoissonNLLLoss(LossBase):
         Term that keeps the logarithm of a rate finite.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> float(nn.PoissonNLLLoss()(Tensor([0.0]), Tensor([2.0])))
+    1.0
     """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"):
@@ -158,6 +164,13 @@ class GaussianNLLLoss(LossBase):
         Smallest variance that is used.
     reduction : {"mean", "sum", "none"}
         Reduction of the elements.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> loss = nn.GaussianNLLLoss()
+    >>> float(loss(Tensor([1.0]), Tensor([3.0]), Tensor([1.0])))  # mean, label, variance
+    2.0
     """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):

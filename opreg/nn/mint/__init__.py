@@ -11,6 +11,7 @@ axes, and indices are int64. All are made from ``ops``: they have gradients, and
 
 from __future__ import annotations
 
+from ...core.doc_examples import add_examples
 from ..ops import (
     abs,
     acos,
@@ -166,3 +167,5 @@ __all__ = [  # noqa: PLE0604
     "sign", "signbit", "sin", "sinc", "sinh", "special", "sqrt", "square", "sum", "swapaxes", "t", "tan", "tanh",
     "tile", "trace", "tril", "triu", "trunc", "unbind", "unsqueeze", "where", "xlogy", "zeros_like",
     *functions.__all__]
+
+add_examples(__name__, globals(), "from opreg import Tensor, mint")

@@ -21,7 +21,7 @@ class DatasetHelper:
     dataset
         A dataset of ``opreg.dataset``, or another source of batches that ``Model.train`` takes.
     dataset_sink_mode : bool
-        With True, an iteration has ``sink_size`` batches, and the next one goes on behind them.
+        With True, an iteration has ``sink_size`` batches, and the next one goes on after them.
     sink_size : int
         The number of batches; -1 for all batches of the dataset.
     epoch_num : int

@@ -323,14 +323,18 @@ class Model:
         if loss is not None and places is not None:
             loss.update(outputs[places[0]])
 
-    def predict(self, *predict_data: Any) -> Any:
+    def predict(self, *predict_data: Any, backend: str | None = None, config: dict[str, Any] | None = None) -> Any:
         """Run the network in predict mode.
 
         Parameters
         ----------
         *predict_data : Tensor
             Its inputs.
+        backend : {None, "lite"}
+            Accepted without effect, as is ``config``.
         """
+        if backend not in (None, "lite"):
+            raise ValueError(f"Model.predict: backend must be 'lite' or None, got {backend!r}")
         for batch in predict_data:
             if batch is not None and not isinstance(batch, (Tensor, int, float, str, tuple, list, dict)):
                 raise TypeError(f"Model.predict: inputs must be Tensors, got {type(batch).__name__}")

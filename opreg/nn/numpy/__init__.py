@@ -49,6 +49,7 @@ from ...cells.dtype import (
 from ...cells.dtype import (
     uint64 as uint64,
 )
+from ...core.doc_examples import add_examples
 from . import creation, elementwise, lookups, moving, products, reductions
 from .creation import *  # noqa: F403
 from .elementwise import *  # noqa: F403
@@ -66,3 +67,5 @@ if not TYPE_CHECKING:  # type checkers read the star imports
                "int8", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
                *creation.__all__, *elementwise.__all__, *lookups.__all__, *moving.__all__, *products.__all__,
                *reductions.__all__]
+
+add_examples("opreg.builtin.numpy_names", globals(), "from opreg import numpy as np")

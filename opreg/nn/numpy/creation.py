@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .. import ops
 from ..ops.lift import shape_of, whole_dtype
-from .lift import as_real, as_tensor, in_dtype
+from .lift import as_real, as_tensor, in_dtype, made
 
 __all__ = [
     "arange", "array", "asarray", "asfarray", "bartlett", "blackman", "copy", "diag", "diag_indices", "diagflat",
@@ -43,14 +43,14 @@ def array(obj: TensorLike, dtype: TensorDType = None, copy: bool = True, ndmin: 
     >>> print(array([1, 2], ndmin=2).shape)
     (1, 2)
     """
-    x = in_dtype(as_tensor(obj), dtype)
+    x = made(obj, dtype)
     x = x.copy() if copy and x is obj else x
     return x.reshape((*(1,) * (ndmin - x.ndim), *x.shape)) if x.ndim < ndmin else x
 
 
 def asarray(a: TensorLike, dtype: TensorDType = None) -> Tensor:
     """A tensor; without a dtype, Python numbers become int32 or float32."""
-    return in_dtype(as_tensor(a), dtype)
+    return made(a, dtype)
 
 
 def copy(a: TensorLike) -> Tensor:
@@ -61,7 +61,7 @@ def copy(a: TensorLike) -> Tensor:
 def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
     """A floating-point tensor, float32 by default."""
     target = whole_dtype(dtype, np.float32)
-    return as_tensor(a)._cast(target if is_floating(target) else _FLOAT32)
+    return made(a, target if is_floating(target) else _FLOAT32)
 
 
 def _lengths(shape: AnyShape, what: str) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
 from ..ops.lift import axes, floating, one_axis
 
-__all__ = ["as_angle", "as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "static_values"]
+__all__ = ["as_angle", "as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "made",
+           "static_values"]
 
 _INT32, _INT64, _FLOAT16, _FLOAT32, _FLOAT64 = (np.dtype(name) for name in (
     "int32", "int64", "float16", "float32", "float64"))
@@ -30,6 +31,13 @@ def as_tensor(value: TensorLike) -> Tensor:
     if x._dt in (_INT64, _FLOAT64) and not _has_dtype(value):
         return x._cast(_INT32 if x._dt == _INT64 else _FLOAT32)
     return x
+
+
+def made(value: TensorLike, dtype: TensorDType) -> Tensor:
+    """A tensor of a dtype, if one is given; Python numbers are rounded once."""
+    if dtype is not None and not _has_dtype(value):
+        return tensor(value, dtype)
+    return in_dtype(as_tensor(value), dtype)
 
 
 def as_operand(value: TensorLike) -> Tensor | Number:

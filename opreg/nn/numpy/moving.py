@@ -77,7 +77,7 @@ def _at_least(name: str, rank: int, doc: str) -> Callable[..., Any]:
 atleast_1d = _at_least("atleast_1d", 1, "Tensors with one axis at least; a list for several.")
 atleast_2d = _at_least("atleast_2d", 2, "Tensors with two axes at least, new ones before the others; a list for "
                                         "several.")
-atleast_3d = _at_least("atleast_3d", 3, "Tensors with three axes at least, the third new one behind the others; a "
+atleast_3d = _at_least("atleast_3d", 3, "Tensors with three axes at least, the third new one after the others; a "
                                         "list for several.")
 
 

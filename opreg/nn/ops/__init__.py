@@ -11,7 +11,6 @@ class: an object is made with settings, and then called on tensors.
 
 from __future__ import annotations
 
-from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from ... import aliases as _aliases
@@ -20,7 +19,7 @@ from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
 from ...cells.taylor import derivative, jet, linearize
 from ...cells.tensor_hooks import HookBackward, InsertGradientOf
 from ...cells.vmap import vmap
-from ...core.doc_examples import doc_examples
+from ...core.doc_examples import add_examples
 from ...errors import did_you_mean
 from ..compiler_settings import add_flags, constexpr
 from . import (
@@ -33,6 +32,7 @@ from . import (
     creation,
     custom,
     detection,
+    edit_distance,
     factors,
     indexing,
     layer_primitives,
@@ -49,6 +49,8 @@ from . import (
     shorthands,
     signals,
     slices,
+    special,
+    transposed,
     updates,
     windows,
 )
@@ -61,6 +63,7 @@ from .control import *  # noqa: F403
 from .creation import *  # noqa: F403
 from .custom import *  # noqa: F403
 from .detection import *  # noqa: F403
+from .edit_distance import *  # noqa: F403
 from .factors import *  # noqa: F403
 from .indexing import *  # noqa: F403
 from .layer_primitives import *  # noqa: F403
@@ -78,6 +81,8 @@ from .scalars import *  # noqa: F403
 from .shorthands import *  # noqa: F403
 from .signals import *  # noqa: F403
 from .slices import *  # noqa: F403
+from .special import *  # noqa: F403
+from .transposed import *  # noqa: F403
 from .updates import *  # noqa: F403
 from .windows import *  # noqa: F403
 
@@ -85,12 +90,12 @@ if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = ["GradOperation", "HookBackward", "InsertGradientOf", "add_flags", "constexpr", "get_grad",  # noqa: PLE0604
                "derivative", "grad", "jacfwd", "jacrev", "jet", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
                *activation.__all__, *array.__all__, *attention.__all__, *blocks.__all__, *collectives.__all__,
-               *control.__all__, *creation.__all__, *custom.__all__, *detection.__all__, *factors.__all__,
+               *control.__all__, *creation.__all__, *custom.__all__, *detection.__all__,
+               *edit_distance.__all__, *factors.__all__,
                *indexing.__all__, *layer_primitives.__all__, *linalg.__all__, *losses.__all__, *math.__all__,
                *multitype.__all__, *nn.__all__, *primitives.__all__, *random.__all__, *reduce.__all__,
                *sampling.__all__, *scalars.__all__, *shorthands.__all__, *signals.__all__, *slices.__all__,
-               *updates.__all__,
-               *windows.__all__]
+               *special.__all__, *transposed.__all__, *updates.__all__, *windows.__all__]
 
     def _said(name: str) -> str:
         if "fft" in name.lower():
@@ -105,6 +110,4 @@ if not TYPE_CHECKING:  # type checkers read the star imports
         return sorted(__all__)
 
 attach()
-for _name, _section in doc_examples(__name__, "import opreg as ms", "from opreg import Tensor, ops"):
-    _function = globals()[_name]
-    _function.__doc__ = cleandoc(_function.__doc__ or "") + _section
+add_examples(__name__, globals(), "import opreg as ms", "from opreg import Tensor, ops")

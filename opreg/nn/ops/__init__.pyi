@@ -238,10 +238,50 @@ class BesselI0(Primitive):
     """The modified Bessel function of the first kind of order 0."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class BesselI0e(Primitive):
+    """``bessel_i0`` times ``exp(-|x|)``."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class BesselI1(Primitive):
     """The modified Bessel function of the first kind of order 1."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class BesselI1e(Primitive):
+    """``bessel_i1`` times ``exp(-|x|)``."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselJ0(Primitive):
+    """The Bessel function of the first kind of order 0."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselJ1(Primitive):
+    """The Bessel function of the first kind of order 1."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselK0(Primitive):
+    """The modified Bessel function of the second kind of order 0."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselK0e(Primitive):
+    """``bessel_k0`` times ``exp(x)``."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselK1(Primitive):
+    """The modified Bessel function of the second kind of order 1."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselK1e(Primitive):
+    """``bessel_k1`` times ``exp(x)``."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselY0(Primitive):
+    """The Bessel function of the second kind of order 0."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
+class BesselY1(Primitive):
+    """The Bessel function of the second kind of order 1."""
+    def __init__(self) -> None: ...
+    def __call__(self, x: TensorLike) -> Tensor: ...
 class BiasAdd(Primitive):
     """A vector added along the second axis."""
     def __init__(self, data_format: str = 'NCHW') -> None: ...
@@ -364,6 +404,11 @@ class Conv3D(Primitive):
     def __init__(self, out_channel: int, kernel_size: Sizes, mode: int = 1, pad_mode: str = 'valid', pad: Sizes = 0,
                  stride: Sizes = 1, dilation: Sizes = 1, group: int = 1, data_format: str = 'NCDHW') -> None: ...
     def __call__(self, x: TensorLike, weight: TensorLike) -> Tensor: ...
+class Conv3DTranspose(Primitive):
+    def __init__(self, in_channel: int, out_channel: int, kernel_size: Sizes, mode: int = 1, pad_mode: str = 'valid',
+                 pad: Sizes = 0, stride: Sizes = 1, dilation: Sizes = 1, group: int = 1, output_padding: Sizes = 0,
+                 data_format: str = 'NCDHW') -> None: ...
+    def __call__(self, x: TensorLike, weight: TensorLike) -> Tensor: ...
 class Cos(Primitive):
     """The cosine, of radians."""
     def __init__(self) -> None: ...
@@ -457,6 +502,11 @@ class Dropout3D(Primitive):
     """Channels of volumes kept with a probability and divided by it, the others 0."""
     def __init__(self, keep_prob: float = 0.5) -> None: ...
     def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]: ...
+class EditDistance(Primitive):
+    """Distances between sequences along the last axis of two sparse tensors, by place."""
+    def __init__(self, normalize: bool = True) -> None: ...
+    def __call__(self, hypothesis_indices: TensorLike, hypothesis_values: TensorLike, hypothesis_shape: TensorLike,
+                 truth_indices: TensorLike, truth_values: TensorLike, truth_shape: TensorLike) -> Tensor: ...
 class Einsum(Primitive):
     """Sums of products as an equation of letters says."""
     def __init__(self, equation: str) -> None: ...
@@ -650,6 +700,14 @@ class IdentityN(Primitive):
     """The tensors."""
     def __init__(self) -> None: ...
     def __call__(self, x: Sequence[TensorLike]) -> tuple[Tensor, ...]: ...
+class Igamma(Primitive):
+    """The lower regularized incomplete gamma function."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
+class Igammac(Primitive):
+    """The upper regularized incomplete gamma function, ``1 - igamma(input, other)``."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class Im2Col(Primitive):
     """Windows of images as columns, of shape (batch, channels, elements of a window, windows)."""
     def __init__(self, ksizes: Sizes, strides: Sizes = 1, dilations: Sizes = 1, pads: Sizes = 0) -> None: ...
@@ -935,6 +993,10 @@ class Neg(Primitive):
     """The negative of each element."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike) -> Tensor: ...
+class NextAfter(Primitive):
+    """The next floating-point number after ``input`` in the direction of ``other``."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 class NonZero(Primitive):
     """Indices of the nonzero elements."""
     def __init__(self) -> None: ...
@@ -1000,6 +1062,9 @@ class Qr(Primitive):
     """The QR decomposition of matrices."""
     def __init__(self, full_matrices: bool = False) -> None: ...
     def __call__(self, x: TensorLike) -> tuple[Tensor, Tensor]: ...
+class Quantile(Primitive):
+    def __init__(self, dim: int | None = None, keep_dims: bool = False, ignore_nan: bool = False) -> None: ...
+    def __call__(self, x: TensorLike, q: TensorLike) -> Tensor: ...
 class ROIAlign(Primitive):
     """Means of bilinear samples over the cells of regions, (image, x, y, x, y) each."""
     def __init__(self, pooled_height: int, pooled_width: int, spatial_scale: float, sample_num: int = 2,
@@ -1532,6 +1597,10 @@ class ZerosLike(Primitive):
     """Zeros with the shape of a tensor, in its dtype or another."""
     def __init__(self) -> None: ...
     def __call__(self, input: TensorLike, *, dtype: TensorDType = None) -> Tensor: ...
+class Zeta(Primitive):
+    """Hurwitz's zeta function."""
+    def __init__(self) -> None: ...
+    def __call__(self, input: TensorLike, other: TensorLike) -> Tensor: ...
 def abs(input: TensorLike) -> Tensor:
     """The absolute value."""
 def absolute(input: TensorLike) -> Tensor:
@@ -1682,8 +1751,28 @@ def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = No
     """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
 def bessel_i0(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
+def bessel_i0e(x: TensorLike) -> Tensor:
+    """``bessel_i0`` times ``exp(-|x|)``."""
 def bessel_i1(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
+def bessel_i1e(x: TensorLike) -> Tensor:
+    """``bessel_i1`` times ``exp(-|x|)``."""
+def bessel_j0(x: TensorLike) -> Tensor:
+    """The Bessel function of the first kind of order 0."""
+def bessel_j1(x: TensorLike) -> Tensor:
+    """The Bessel function of the first kind of order 1."""
+def bessel_k0(x: TensorLike) -> Tensor:
+    """The modified Bessel function of the second kind of order 0."""
+def bessel_k0e(x: TensorLike) -> Tensor:
+    """``bessel_k0`` times ``exp(x)``."""
+def bessel_k1(x: TensorLike) -> Tensor:
+    """The modified Bessel function of the second kind of order 1."""
+def bessel_k1e(x: TensorLike) -> Tensor:
+    """``bessel_k1`` times ``exp(x)``."""
+def bessel_y0(x: TensorLike) -> Tensor:
+    """The Bessel function of the second kind of order 0."""
+def bessel_y1(x: TensorLike) -> Tensor:
+    """The Bessel function of the second kind of order 1."""
 def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
     """Add a vector along the second axis."""
 def bidense(input1: TensorLike, input2: TensorLike, weight: TensorLike, bias: TensorLike | None = None) -> Tensor:
@@ -1796,6 +1885,9 @@ def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            pad_mode: str = 'valid', padding: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
     """A convolution of volumes (batch, channels, depth, height, width)."""
+def conv3d_transpose(inputs: TensorLike, weight: TensorLike, pad_mode: str = 'valid', padding: Sizes = 0,
+                     stride: Sizes = 1, dilation: Sizes = 1, group: int = 1, output_padding: Sizes = 0) -> Tensor:
+    """A transposed convolution over data (batch, channels, depth, height, width)."""
 def copysign(x: TensorLike, other: TensorLike) -> Tensor:
     """The absolute value of ``x`` with the sign of ``other``."""
 def cos(input: TensorLike) -> Tensor:
@@ -2047,6 +2139,10 @@ def i0(input: TensorLike) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
 def identity(x: TensorLike) -> Tensor:
     """The tensor itself."""
+def igamma(input: TensorLike, other: TensorLike) -> Tensor:
+    """The lower regularized incomplete gamma function."""
+def igammac(input: TensorLike, other: TensorLike) -> Tensor:
+    """The upper regularized incomplete gamma function, ``1 - igamma(input, other)``."""
 def index_add(x: TensorLike, indices: TensorLike, y: TensorLike, axis: int, use_lock: bool = True,
               check_index_bound: bool = True) -> Tensor:
     """The tensor with slices of ``y`` added at indices along an axis."""
@@ -2296,6 +2392,8 @@ def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dty
     """The mean of the elements that are not NaN."""
 def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The median of the elements along an axis that are not NaN, the lower of two middle elements, and its …."""
+def nanquantile(input: TensorLike, q: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Quantiles of the elements that are not NaN."""
 def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The sum of the elements that are not NaN."""
 def narrow(input: TensorLike, axis: int, start: int, length: int) -> Tensor:
@@ -2306,6 +2404,8 @@ def neg(input: TensorLike) -> Tensor:
     """The negative of each element."""
 def negative(input: TensorLike) -> Tensor:
     """The negative of each element."""
+def nextafter(input: TensorLike, other: TensorLike) -> Tensor:
+    """The next floating-point number after ``input`` in the direction of ``other``."""
 def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = 'mean', label_smoothing: float = 0.0) -> Tensor:
     """The negative log-probability of the target."""
@@ -2366,6 +2466,8 @@ def ptp(input: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest element minus the smallest."""
 def qr(input: TensorLike, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
     """The QR decomposition ``input = q @ r`` of matrices."""
+def quantile(input: TensorLike, q: TensorLike, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """Quantiles along an axis, interpolated between neighbours."""
 def rad2deg(input: TensorLike) -> Tensor:
     """Degrees from radians."""
 def rand(*size: AnyShape, dtype: TensorDType = None, seed: int | None = None) -> Tensor:
@@ -2768,3 +2870,5 @@ def zeros(size: AnyShape, dtype: TensorDType = None) -> Tensor:
     """Zeros."""
 def zeros_like(input: TensorLike, *, dtype: TensorDType = None) -> Tensor:
     """Zeros with the shape of a tensor, in its dtype or another."""
+def zeta(input: TensorLike, other: TensorLike) -> Tensor:
+    """Hurwitz's zeta function."""

@@ -236,7 +236,7 @@ def atleast_3d(inputs: ArrayLike) -> Tensor: ...
 @overload
 def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_3d(inputs: TensorLike) -> Tensor | tuple[Tensor, ...]:
-    """A tensor with at least three axes, the third behind the others; a tuple for a list."""
+    """A tensor with at least three axes, the third after the others; a tuple for a list."""
     if isinstance(inputs, (list, tuple)):
         return tuple(at_least(tensor(part), 3) for part in inputs)
     return at_least(tensor(inputs), 3)

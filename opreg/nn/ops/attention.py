@@ -32,9 +32,9 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     multiplied by ``scalar_value``, and ``real_shift`` is added. A query does not attend to keys where ``attn_mask``,
     which broadcasts to (B, N, S of queries, S of keys), is true, nor to keys that ``sparse_mode`` excludes:
 
-    - 0: with an ``attn_mask``, keys more than ``pre_tokens`` before the query's place and ``next_tokens`` behind it;
+    - 0: with an ``attn_mask``, keys more than ``pre_tokens`` before the query's place and ``next_tokens`` after it;
     - 1: none;
-    - 2: keys behind the query's position; 3: the same, with the last query at the position of the last key. The mask
+    - 2: keys after the query's position; 3: the same, with the last query at the position of the last key. The mask
       is not read;
     - 4: as 0, with the last query at the position of the last key. The mask is not read.
 

@@ -185,11 +185,11 @@ def space_to_batch_nd(input_x: TensorLike, block_size: int | Sequence[int], padd
     Parameters
     ----------
     input_x : Tensor
-        A tensor of shape :math:`(N, C, H, W)`, or with another number of axes behind C.
+        A tensor of shape :math:`(N, C, H, W)`, or with another number of axes after C.
     block_size : int or sequence of int
         Length of a block in each of the last axes.
     paddings : sequence of pairs of int
-        Zeros added before and behind each of these axes, whose lengths the blocks then divide.
+        Zeros added before and after each of these axes, whose lengths the blocks then divide.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def batch_to_space_nd(input_x: TensorLike, block_shape: int | Sequence[int], cro
     Parameters
     ----------
     input_x : Tensor
-        A tensor of shape :math:`(N, C, H, W)`, or with another number of axes behind C.
+        A tensor of shape :math:`(N, C, H, W)`, or with another number of axes after C.
     block_shape : int or sequence of int
         Length of a block in each of the last axes; their product divides N.
     crops : sequence of pairs of int

@@ -112,9 +112,10 @@ def range(start: Tensor | Number, end: Tensor | Number, step: Tensor | Number, m
 
 
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int) -> Tensor:
-    """Equally spaced values from ``start`` to ``end``, both included; float32."""
+    """Equally spaced values from ``start`` to ``end``, both included; float64 if one of them is, else float32."""
+    dtypes = {value._dt for value in (start, end) if isinstance(value, TensorBase)}
     return create(get("_linspace"), start=float(_number(start)), stop=float(_number(end)), num=int(steps),
-                  dtype=np.dtype(np.float32))
+                  dtype=np.dtype(np.float64 if np.dtype(np.float64) in dtypes else np.float32))
 
 
 def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:

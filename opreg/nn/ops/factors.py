@@ -37,7 +37,7 @@ def _t(x: Tensor) -> Tensor:
 
 
 def _completed(q: Tensor) -> Tensor:
-    """Orthonormal columns, and behind them others that make the matrix square; those have no gradient."""
+    """Orthonormal columns, and after them others that make the matrix square; those have no gradient."""
     rows, columns = q.shape[-2:]
     if rows == columns:
         return q

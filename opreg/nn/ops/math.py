@@ -288,11 +288,7 @@ def hypot(input: TensorLike, other: TensorLike) -> Tensor:
 
 def atan2(input: TensorLike, other: TensorLike) -> Tensor:
     """The angle in radians, from -pi to pi, of the point with ordinate ``input`` and abscissa ``other``."""
-    y, x = to_common_dtype(input, other, real=True)
-    angle = ops.arctan(y / x)
-    quarter = sign(y) * (math.pi / 2)
-    behind = where(y < 0, angle - math.pi, angle + math.pi)
-    return where(x > 0, angle, where(x < 0, behind, quarter))
+    return ops._arctan2(*to_common_dtype(input, other, real=True))
 
 
 arctan2 = atan2

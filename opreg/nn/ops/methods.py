@@ -35,6 +35,7 @@ from . import (
     reduce,
     shorthands,
     slices,
+    special,
 )
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
@@ -508,6 +509,7 @@ _AS_THEY_ARE = {
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
     nn: "fold unfold",
+    special: "igamma igammac nanquantile nextafter quantile",
     factors: "lstsq qr svd",
     slices: """fill_diagonal index_put masked_scatter slice_scatter unsorted_segment_max unsorted_segment_min
         unsorted_segment_prod""",

@@ -10,6 +10,8 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
+from ...core.cache import Recent
+from ...core.keys import exact
 from ...errors import ArgumentError, did_you_mean
 from ..compiler_settings import constexpr as constexpr
 from .primitive_docs import DOCS
@@ -141,20 +143,26 @@ class PrimitiveWithCheck(Primitive):
 
 
 def _get_cache_prim(cls: type[Primitive]) -> Callable[..., Primitive]:
-    """A function that makes a primitive of the class, or returns the one that was made with the same arguments."""
-    made = _MADE.setdefault(cls, {})
+    """A function that makes a primitive of the class, or returns the one that was made with the same arguments. With
+    arguments that have no key, such as tensors, it makes a new one."""
+    made = _MADE.setdefault(cls, Recent(256))
 
     def get(*args: Any, **keywords: Any) -> Primitive:
-        key = str(args), str(keywords)
-        if key not in made:
-            made[key] = cls(*args, **keywords)
-        return made[key]
+        try:
+            key = exact((args, *sorted(keywords.items())))
+        except TypeError:
+            return cls(*args, **keywords)
+        found: Primitive | None = made[key]
+        if found is None:
+            found = cls(*args, **keywords)
+            made.keep(key, found)
+        return found
 
     return get
 
 
 #: Primitives of ``_get_cache_prim``, by class and arguments.
-_MADE: weakref.WeakKeyDictionary[type[Primitive], dict[tuple[str, str], Primitive]] = weakref.WeakKeyDictionary()
+_MADE: weakref.WeakKeyDictionary[type[Primitive], Recent] = weakref.WeakKeyDictionary()
 
 
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:

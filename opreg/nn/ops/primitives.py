@@ -271,7 +271,7 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
 
 
 def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
-    """Numbers around a tensor that a mirror shows, a pair of counts for each axis."""
+    """A tensor padded with its own elements, mirrored at its border, by a pair of counts for each axis."""
     if mode != "REFLECT":
         raise ValueError(f"MirrorPad: mode must be REFLECT, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings

@@ -93,14 +93,14 @@ def truncate_mod(x: TensorLike, y: TensorLike) -> Tensor:
 
 
 def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
-    """Numbers around a tensor that a mirror shows.
+    """A tensor padded with its own elements, mirrored at its border.
 
     Parameters
     ----------
     paddings : Tensor of shape (axes, 2), or pairs of int
-        Number of elements before and behind each axis.
+        Number of elements before and after each axis.
     mode : {"REFLECT"}
-        The elements at the border are shown once.
+        The elements at the border are not repeated.
     """
     return mirrored(input_x, paddings, mode=mode)
 

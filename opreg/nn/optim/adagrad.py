@@ -203,6 +203,14 @@ class Adadelta(Rule):
         Decay factor of the averages, from 0 to 1.
     epsilon : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = nn.Adadelta([weight])((Tensor([1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.997]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1.0, rho: float = 0.9, epsilon: float = 1e-6,

@@ -185,6 +185,14 @@ class Rprop(Rule):
         Factors of ``s`` when the sign changes, below 1, and when it does not, above 1.
     step_sizes : tuple of two floats
         Bounds of ``s``.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0, 1.0]), name="w")
+    >>> _ = nn.Rprop([weight], learning_rate=0.1)((Tensor([0.001, -100.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.9 1.1]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, etas: tuple[float, float] = (0.5, 1.2),

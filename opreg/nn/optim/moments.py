@@ -173,6 +173,14 @@ class Lamb(Rule):
         Decay factors of the averages, between 0 and 1.
     eps : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([3.0, 4.0]), name="w")
+    >>> _ = nn.Lamb([weight], learning_rate=0.1)((Tensor([1.0, 1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [2.646 3.646]
     """
 
     def __init__(self, params: Params, learning_rate: Rate, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6,
@@ -322,6 +330,14 @@ class AdaMax(Rule):
         Decay factors of the average of the gradient, and of its largest absolute value, between 0 and 1.
     eps : float
         Term that keeps the denominator from zero.
+
+    Examples
+    --------
+    >>> from opreg import Parameter, Tensor, nn
+    >>> weight = Parameter(Tensor([1.0]), name="w")
+    >>> _ = nn.AdaMax([weight], learning_rate=0.1)((Tensor([1.0]),))
+    >>> print(weight.asnumpy().round(3))
+    [0.9]
     """
 
     def __init__(self, params: Params, learning_rate: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999,

@@ -104,6 +104,13 @@ class NaturalExpDecayLR(_Decay):
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
         See ``ExponentialDecayLR``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> schedule = nn.NaturalExpDecayLR(0.1, 0.9, 4, True)
+    >>> print(round(float(schedule(Tensor(4))), 4))
+    0.0027
     """
 
     def construct(self, global_step: Tensor) -> Tensor:
@@ -118,6 +125,13 @@ class InverseDecayLR(_Decay):
     ----------
     learning_rate, decay_rate, decay_steps, is_stair
         See ``ExponentialDecayLR``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, nn
+    >>> schedule = nn.InverseDecayLR(0.1, 0.5, 4, True)
+    >>> print(round(float(schedule(Tensor(8))), 4))
+    0.05
     """
 
     def construct(self, global_step: Tensor) -> Tensor:

@@ -151,7 +151,7 @@ def test_memory_grows_linearly_with_the_length() -> None:
 @needs_compiler
 @pytest.mark.parametrize(("shape", "dtype", "reason"), [
     ((1, 1, 4, 12), "float16", "sizes 12 and 12: expected multiples of 8, up to 128"),
-    ((1, 1, 4, 16), "float64", "dtype float64: dtypes of 16 and 32 bits are compiled")])
+    ((1, 1, 4, 16), "float64", "dtype float64: kernels are compiled for dtypes of 16 and 32 bits")])
 def test_unsupported_arrays_are_declined_with_a_reason(shape: tuple[int, ...], dtype: str, reason: str) -> None:
     with gpus():
         net = mx.sym.contrib.scaled_dot_product_attention(*map(mx.sym.var, "qkv"))

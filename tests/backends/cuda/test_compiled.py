@@ -57,6 +57,16 @@ def test_cached_functions_are_not_compiled_again(place: Path, monkeypatch: pytes
     assert answer() == 0.5
 
 
+def test_files_that_nobody_has_read_for_long_are_deleted(place: Path) -> None:
+    (place / "numba").mkdir()
+    a, b, c, d = (24 * letter for letter in "abcd")
+    for name, read in ((f"{a}.so", 10), (f"{b}.so", 1000), (f"numba/{c}.code", 10), (d, 10), ("notes.txt", 10)):
+        (place / name).touch()
+        os.utime(place / name, (read, 10))  # when it was read, and when it was written
+    compiled.forget(place, 500)
+    assert sorted(path.name for path in place.rglob("*")) == [f"{b}.so", "notes.txt", "numba"]
+
+
 def test_libraries_that_are_linked_are_no_part_of_a_compiled_header(place: Path) -> None:
     compiled.built("", "-shared", "-fPIC", *traffic.FLAGS, header="counted host", suffix=".so")
     header, = place.glob("*.gch")

@@ -13,13 +13,12 @@ import pytest
 import opreg as mx
 from opreg.backends.cuda import cublaslt, elementwise, folds, rows, updates
 from opreg.backends.cuda.layout import Arrangement, Reach, arrange
-from opreg.backends.cuda.operators import rows as row_operators
 from opreg.builtin.layers import layer_norm, losses, softmax
 from opreg.core.array_module import backend
 from opreg.core.registry import ops
 from opreg.elementwise import expression as e
 from opreg.elementwise.expression import PRIMITIVES, Expression, Instruction, Term, astype, trace
-from opreg.elementwise.rows import RowLayout, trace_rows, traced
+from opreg.elementwise.rows import RowLayout, row_sum, trace_rows, traced
 from opreg.errors import OpError
 from tests.cuda import host, nvrtc, strict
 from tests.cuda.device import gpus
@@ -226,12 +225,16 @@ def test_rows_are_reduced_however_long_they_are(name: str) -> None:
             np.testing.assert_allclose(np.asarray(out, float), expected, tolerance, tolerance, err_msg=each.name)
 
 
+def _sums_of_normal(g: Any, x: Any, mean: Any, inverse: Any) -> Any:
+    return row_sum(g * (x - mean) * inverse), row_sum(g)
+
+
 def _sums(device: Host, count: int, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
     rng = np.random.default_rng(3)
     g, x = (array(rng.standard_normal((count, n)), np.float32) for _ in range(2))
     mean, inverse = (array(rng.uniform(0.5, 1, count), np.float32) for _ in range(2))
     outs = [blank((n,), np.float32), blank((n,), np.float32)]
-    for step in folds.bound_fold(traced(row_operators._layer_norm_sums, 4), [g, x, mean, inverse],
+    for step in folds.bound_fold(traced(_sums_of_normal, 4), [g, x, mean, inverse],
                                  [ELEMENT, ELEMENT, COLUMN, COLUMN], outs, [(count, True), (n, False)],
                                  device, lambda i, shape, dtype: blank(shape, dtype)):  # type: ignore[arg-type]
         step()
@@ -264,12 +267,13 @@ def _gradient_with_sums(device: Host, count: int, n: int, dtype: Any) -> list[np
     rng = np.random.default_rng(5)
     ins = [array(rng.standard_normal(shape), dtype) for shape in ((count, n), (count, n), (n,), (count,), (count,))]
     out = blank((count, n), dtype)
-    expression = trace_rows(row_operators._with_sums, (ELEMENT, ELEMENT, COLUMN, ROW, ROW))
-    found = rows.bound_rows_with_sums(expression, ins, out, (True, True), count, n, device,  # type: ignore[arg-type]
+    expression = trace_rows(layer_norm._through_layer_norm, (ELEMENT, ELEMENT, COLUMN, ROW, ROW))
+    outs = [out, blank((n,), dtype), blank((n,), dtype)]
+    found = rows.bound_rows_with_sums(expression, ins, outs, count, n, device,  # type: ignore[arg-type]
                                       lambda i, shape, dtype: blank(shape, dtype))
     assert found is not None
     found[0]()
-    return [out, *found[1]]
+    return [out, *found[1].values()]
 
 
 @needs_compiler

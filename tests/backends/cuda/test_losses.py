@@ -9,8 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg.backends.cuda import rows
-from opreg.backends.cuda.operators.rows import _costs, _slopes
-from opreg.builtin.layers.losses import _through_svm
+from opreg.builtin.layers.losses import _cost_slope, _through_svm
 from opreg.elementwise.rows import RowLayout, trace_rows
 from tests.backends.cuda.test_reductions import compared
 from tests.cuda import host, nvrtc
@@ -67,7 +66,7 @@ def test_kernels_compile_for_gpus_without_spilling() -> None:
     element, row = RowLayout.ELEMENT, RowLayout.ROW
     texts = []
     for expression in (trace_rows(_through_svm, (element, row), margin=1.0, factor=1.0, linear=False),
-                       trace_rows(_costs, (element, row)), trace_rows(_slopes, (RowLayout.CYCLE, element, row))):
+                       trace_rows(_cost_slope, (RowLayout.ALL, element, row))):
         for dtype in ("float16", "float32", "float64"):
             for n in (100, 8192, 100000):
                 ins, outs = [[array(np.zeros((1, n) if each is element else (1,)), dtype) for each in reads]

@@ -13,8 +13,8 @@ from . import (
     products,
     recurrent,
     reductions,
-    rows,
+    updates,
 )
 
 __all__ = ["attention", "convolution", "dropout", "greedy", "lookups", "normalization", "pooling", "products",
-           "recurrent", "reductions", "rows"]
+           "recurrent", "reductions", "updates"]

@@ -113,7 +113,7 @@ def _declines(forward: bool, call: Call) -> str | None:
     uses = _used(call, forward)
     query, key, value, mask, _ = uses
     if query.dtype.name not in STORED or query.dtype.itemsize > 4:
-        return f"dtype {query.dtype}: dtypes of 16 and 32 bits are compiled"
+        return f"dtype {query.dtype}: kernels are compiled for dtypes of 16 and 32 bits"
     most = 64 if query.dtype.itemsize == 4 else 128
     if any(n % 8 or n > most for n in (query.shape[3], value.shape[3])):
         return f"sizes {query.shape[3]} and {value.shape[3]}: expected multiples of 8, up to {most}"

@@ -82,7 +82,7 @@ class _Kernel:
         else:
             win = window(**words)
         if extent(x.sizes[2:], win) != y.sizes[2:]:
-            return "its window has another form"
+            return "cuDNN has no convolution with this padding and these output sizes"
         return Convolution(self.part, dtype, x, w, y, win.stride, win.dilate, win.pad,
                            self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
 

@@ -85,7 +85,7 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
 def _accepts(call: Call) -> str | None:
     data = call.ins[0]
     if data.dtype.name not in STORED:
-        return f"dtype {data.dtype}: {', '.join(STORED)} are compiled"
+        return f"dtype {data.dtype}: kernels are compiled for {', '.join(STORED)}"
     if call.attrs["p"] == 0.0 or (call.attrs["mode"] == "training" and not call.is_train):
         return "nothing is dropped"
     if not all(array is None or array.flags.c_contiguous for array in (data, *call.outs)):

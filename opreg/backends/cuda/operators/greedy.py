@@ -169,9 +169,9 @@ def bound_suppression(xp: ArrayModule, boxes: Array, counts: Array, groups: Arra
 def _accepts(call: Call) -> str | None:
     boxes, groups = call.ins[0], call.ins[2] if len(call.ins) > 2 else None
     if boxes.dtype.name not in STORED:
-        return f"dtype {boxes.dtype}: {', '.join(STORED)} are compiled"
+        return f"dtype {boxes.dtype}: kernels are compiled for {', '.join(STORED)}"
     if groups is not None and groups.dtype.name not in INDICES:
-        return f"groups of dtype {groups.dtype}: {', '.join(INDICES)} are compiled"
+        return f"groups of dtype {groups.dtype}: kernels are compiled for groups of {', '.join(INDICES)}"
     return None
 
 
@@ -308,7 +308,9 @@ def _accepts_matching(call: Call) -> str | None:
     scores = call.ins[0]
     if max(scores.shape[-2:]) >= 1 << 31:
         return "more than 2^31 rows or columns"
-    return None if scores.dtype.name in STORED else f"dtype {scores.dtype}: {', '.join(STORED)} are compiled"
+    if scores.dtype.name in STORED:
+        return None
+    return f"dtype {scores.dtype}: kernels are compiled for {', '.join(STORED)}"
 
 
 @matching.kernel("cuda", accepts=_accepts_matching, serves=can_compile, rank=Rank.COMPILED)

@@ -263,7 +263,7 @@ def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lan
 
 def _declines(values: Sequence[Array | None], indices: Array, mode: str) -> str | None:
     if indices.dtype.name not in INDICES:
-        return f"indices of dtype {indices.dtype}: {', '.join(INDICES)} are compiled"
+        return f"indices of dtype {indices.dtype}: kernels are compiled for {', '.join(INDICES)}"
     if mode == "raise":
         return "mode 'raise' has to check all indices first"
     if not indices.flags.c_contiguous or not indices.size:
@@ -385,7 +385,7 @@ def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
              items: Callable[[Call, str, int, int], Items]) -> None:
     """Attach the kernel ``cuda`` to an operator that reads or writes, for each index, one element along an axis.
     ``items(call, mode, length, inner)`` describes its function ``name``; ``length`` is that of the axis, and ``inner``
-    the number of elements of the axes behind it."""
+    the number of elements of the axes after it."""
 
     def item_steps(call: Call) -> list[Callable]:
         out = call.outs[0]

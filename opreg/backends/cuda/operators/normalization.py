@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.builtin.layers import batch_norm, layer_norm, normalize
+from opreg.builtin.layers import batch_norm, normalize
 from opreg.builtin.layers.normalize import Layout, layout_of
 from opreg.core.launch import Call
 from opreg.core.op import Op
@@ -142,32 +142,6 @@ attach(batch_norm.batch_norm_with_relu, in_pieces, _batch_norm(relu=True))
 attach(batch_norm.batch_norm_v1, in_pieces, _batch_norm(variance=True))
 attach(batch_norm.sync_batch_norm, in_pieces, _batch_norm(variance=True))
 attach(batch_norm.nn_batch_norm, in_pieces, _batch_norm(population=True))
-
-# ------------------------------------------------------------------------------- GroupNorm and InstanceNorm
-
-
-def _grouped(x: Any, gamma: Any, beta: Any, *, eps: float, inverse: bool) -> tuple[Any, Any, Any]:
-    mean = row_mean(x)
-    moved = x - mean
-    deviation = sqrt(row_mean(square(moved)) + eps)
-    last = 1.0 / deviation
-    return moved * (last * gamma) + beta, mean, last if inverse else deviation
-
-
-def _group_norm(inverse: bool) -> Callable[[Call], list[Callable]]:
-    def steps(call: Call) -> list[Callable]:
-        data, gamma, beta = call.ins
-        layout = layout_of(data.shape, "group", 1, call.attrs.get("num_groups", 0))
-        outs = [_view(call.outs[0], layout.view), *[_view(out, layout.keep) for out in call.outs[1:]]]
-        return _sets(call, _grouped, [(data.reshape(layout.view), _ELEMENT), (gamma.reshape(layout.scale), _CYCLE),
-                                      (beta.reshape(layout.scale), _CYCLE)], outs, _reduced(layout),
-                     eps=call.attrs["eps"], inverse=inverse)
-
-    return steps
-
-
-attach(layer_norm.group_norm, in_pieces, _group_norm(False))
-attach(layer_norm.instance_norm, in_pieces, _group_norm(True))
 
 # -------------------------------------------------------------------------------------- parts of gradients
 

@@ -72,7 +72,7 @@ class Shape(NamedTuple):
 
 def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[str]:
     """The beginning of a kernel, in which each thread loops over items; an item is an image, a position along the axes
-    ``taken``, and a pack of elements behind these."""
+    ``taken``, and a pack of elements after these."""
     axes = range(len(shape.kernel))
     numbers = [*[f"int n{i}" for i in axes], *[f"int m{i}" for i in axes], f"{shape.indices} rest",
                f"{shape.indices} total"]

@@ -140,7 +140,7 @@ def _accepts_sum(call: Call) -> str | None:
 def _sums_columns(call: Call) -> str | None:
     data, out = call.ins[0], call.outs[0]
     if call.attrs["axis"] not in (-1, data.ndim - 1) or not call.attrs["exclude"]:
-        return "only along all axes but the last, as the gradient of a bias"
+        return "sums are only taken along all axes but the last, as for the gradient of a bias"
     if data.dtype != out.dtype or not (data.flags.c_contiguous and out.flags.c_contiguous) or not (
             data.size and data.ndim):
         return "an array is not contiguous"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import attention, rnn, rows
+from . import attention, rnn, updates
 
-__all__ = ["attention", "rnn", "rows"]
+__all__ = ["attention", "rnn", "updates"]

@@ -368,7 +368,7 @@ def _declines(call: Call) -> str | None:
     if reason is not None:
         return reason
     compiled = wide(call.ins[0][:0]).dtype in FORMATS
-    return None if compiled else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
+    return None if compiled else f"dtype {call.ins[0].dtype}: functions are compiled for float32 and float64"
 
 
 @scaled_dot_product_attention.kernel("numba", bound=True, accepts=_declines, rank=Rank.COMPILED)

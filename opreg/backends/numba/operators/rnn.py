@@ -93,7 +93,7 @@ def _declines(call: Call) -> str | None:
     if not all(out is None or out.flags.writeable for out in call.outs):
         return "an output is read-only"
     compiled = wide(call.ins[0][:0]).dtype in FORMATS
-    return None if compiled else f"dtype {call.ins[0].dtype}: float32 and float64 are compiled"
+    return None if compiled else f"dtype {call.ins[0].dtype}: functions are compiled for float32 and float64"
 
 
 #: A function that computes a layer, such as ``forward`` or ``backward`` here.

@@ -202,7 +202,7 @@ class _Kernels(Generic[G]):
         try:
             geometry, strides = self.describe(ins, out, call.attrs)
         except OpError:
-            return "its window has another form"
+            return "oneDNN has no convolution with this padding and these output sizes"
         return self.declines(geometry, call.attrs) or engine.possible(self.part, geometry, strides)
 
     def accepts_bound(self, call: Call) -> str | None:

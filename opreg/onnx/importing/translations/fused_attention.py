@@ -44,7 +44,7 @@ def _flat(x: Any) -> Any:
 
 
 def _cached(past: Any, new: Any) -> Any:
-    """Keys or values behind those of the steps before."""
+    """Keys or values after those of the steps before."""
     return new if past is None else ops.Concat(past, new, dim=2, num_args=2)
 
 
@@ -246,7 +246,7 @@ def group_query_attention(
 
 
 def _room(node: Node, total: int, past: Any, new: Any) -> int:
-    """Number of keys in the cache behind a step: ``total``, or the length of the cache before it if that is more.
+    """Number of keys in the cache after a step: ``total``, or the length of the cache before it if that is more.
 
     Raises
     ------
