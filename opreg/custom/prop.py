@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
 import operator
 from collections.abc import Mapping, Sequence
@@ -220,7 +219,7 @@ def _sizes(prop: type[CustomOpProp]) -> list[int]:
 def _declare_class(op: Op, prop: type[CustomOpProp]) -> None:
     """Set the traits of an operator, and declare its rules, by the flags and the optional methods of its class."""
     flags: dict[str, Any] = {name: bool(getattr(prop, name, False)) for name in _FLAGS}
-    op.traits = dataclasses.replace(op.traits, **flags)
+    op.traits = op.traits.but(**flags)
     for method, (rule, ask, parameters) in _RULES.items():
         if getattr(op.rules, rule) is None and _has_rule(str(op.op_type), prop, method, parameters):
             getattr(op, rule)(ask)

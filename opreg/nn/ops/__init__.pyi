@@ -1721,10 +1721,10 @@ def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """A tensor with at least two axes, new ones in front."""
 @overload
 def atleast_3d(inputs: ArrayLike) -> Tensor:
-    """A tensor with at least three axes, the third behind the others."""
+    """A tensor with at least three axes, the third after the others."""
 @overload
 def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """A tensor with at least three axes, the third behind the others."""
+    """A tensor with at least three axes, the third after the others."""
 def avg_pool1d(input_x: TensorLike, kernel_size: Sizes = 1, stride: Sizes = 1, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window of sequences."""
@@ -2350,7 +2350,7 @@ def min(input: TensorLike, axis: int | None = None, keepdims: bool = False, *, i
 def minimum(input: TensorLike, other: TensorLike) -> Tensor:
     """The smaller one, or NaN."""
 def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], mode: str) -> Tensor:
-    """Numbers around a tensor that a mirror shows."""
+    """A tensor padded with its own elements, mirrored at its border."""
 def mish(x: TensorLike) -> Tensor:
     """``x tanh(log(1 + exp(x)))``."""
 def mixed_precision_cast(dst_type: TensorDType, x: Any) -> Any:
