@@ -110,9 +110,13 @@ def _weight(location: str) -> int:
     page = location.partition("#")[0]
     if page == "operators.html":
         return 2
+    if page in _DIFFERENCES:
+        return 3
     return 1 if page.startswith(("reference/", "examples/")) or page in _LISTS else 4
 
 
+#: Pages that list differences from a framework, and explain less than others.
+_DIFFERENCES = {"mxnet.html", "mindspore.html"}
 _LISTS = {"changelog.html", "contributing.html", "mindspore_names.html"}
 
 

@@ -15,7 +15,6 @@ from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
 
 from ..core.declarations import ZERO
 from .bailout import LeftToPython
-from .parameter import Parameter
 from .state import STATE
 from .tensor import Tensor, tensor_over
 
@@ -41,7 +40,7 @@ def lent_entries(arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None])
 def variables_lent(arrays: Iterable[NDArray]) -> contextlib.AbstractContextManager[None]:
     """A context in which trained Parameters are variables, so that the tape shows what depends on them."""
     without = [array for array in arrays
-               if array._entry is None and isinstance(array, Parameter) and array.requires_grad]
+               if array._entry is None and isinstance(array, Tensor) and array._requires_grad]
     return lent_entries(without, [(Variable(array), 0) for array in without])
 
 
