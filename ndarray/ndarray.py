@@ -19,7 +19,7 @@ from opreg.core.registry import get, ops
 from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
 from opreg.core.slots import Slot
-from opreg.core.spec import as_dtype, show, wrapped
+from opreg.core.spec import as_dtype, is_numpy_float, show, wrapped
 from opreg.core.value import BINARY, Value
 from opreg.core.versions import keeps_all_bits, must_record_write, view_at, wrote
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError, SubscriptError, as_op_error, note
@@ -522,7 +522,8 @@ class NDArray(ScalarConversions, Protocols, Methods):
                 source = self._ctx.backend.asarray(source, device=self._ctx.device_id)
         elif isinstance(value, (int, float)):
             source = value
-        elif value.__class__ is self._data.__class__ is np.ndarray and value.dtype.kind in "biuf":
+        elif value.__class__ is self._data.__class__ is np.ndarray and (
+                value.dtype.kind in "biu" or is_numpy_float(value.dtype)):
             source = value  # the assignment converts it as ``numbers_of`` does, without a copy
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
             self._store(key, shared, basic, references)

@@ -66,6 +66,8 @@ LATE = {
     "opreg.backends.numba.cache": "paths are made where machine code is stored or read",
     "opreg.backends.numba.compiler": "texts are hashed when one is compiled",
     "opreg.backends.onednn.shared_library": "the system is asked for a library when no environment has it",
+    "opreg.errors": "similar names are looked for when an error names one",
+    "opreg.custom.signature": "similar names are looked for when a program registers an operator",
     "opreg.ndarray.finite": "a debugger is imported when it is asked for",
     "opreg.core.slots": "who fills a slot is imported when it is asked for, as the front door says",
 }

@@ -51,9 +51,9 @@ class Compiled:
     pure : bool
         Whether a second run changes nothing: it calls no Python, sends, assigns and draws nothing.
     by_mode : bool
-        Whether its gradients are computed in the mode that ``backward`` is given, as those of Gluon's blocks are.
+        Whether its gradients are computed in the mode that ``backward`` is given, as those of hybrid blocks are.
     moving : sequence of NDArray
-        States that a run changes in place, such as moving statistics of Gluon's blocks.
+        States that a run changes in place, such as moving statistics of hybrid blocks.
     idle : list of BoundTrace
         Plans that no caller has now.
     idle_recorded : dict of tuple of bool to list of BoundTrace

@@ -27,7 +27,7 @@ from ..core.keys import exact
 from ..core.launch import Call
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import is_floating
+from ..core.spec import is_floating, is_numpy_float
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
 from .primitives import *  # noqa: F403  # formulas import primitives and expressions from here
@@ -208,7 +208,7 @@ class Expression:
             width = max(width, slots[-1] + 1)
             steps.append((function, pick, len(places) == 1, logical, slots[-1]))
             in_place.append(steps[-1])
-            if xp is np and dtype.kind == "f" and isinstance(function, np.ufunc) and not logical:
+            if xp is np and is_numpy_float(dtype) and isinstance(function, np.ufunc) and not logical:
                 fresh.add(first_slot + step)
                 if over and self.arity == 1:  # all arrays have one shape
                     write = _writing(function) if function in (np.maximum, np.minimum) else function

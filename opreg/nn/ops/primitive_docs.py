@@ -25,6 +25,7 @@ DOCS = {
                          "at ``max_shape``, height and width.",
     "BoundingBoxEncode": "Differences of boxes from anchors, (n, 4) both: of middles in lengths of the anchor, and the "
                          "logarithms of lengths, less ``means`` and divided by ``stds``.",
+    "Conv3DTranspose": "The gradient of a convolution of volumes with respect to its input, as an operator of its own.",
     "CTCGreedyDecoder": "The likeliest class of each step, without blanks and repetitions; see ``ctc_greedy_decoder``.",
     "CTCLoss": "The loss of ``ctc_loss`` of each sequence of scores, the last class being the blank, and None; labels "
                "are given as places (sequence, step) and classes.",
@@ -76,6 +77,7 @@ DOCS = {
     **{f"NPU{kind}FloatStatus": "Refused where it is called; ``FloatStatus`` looks at a tensor."
        for kind in ("Alloc", "Clear", "Get")},
     "Qr": "The QR decomposition of matrices; see ``qr``.",
+    "Quantile": "The quantiles ``q`` along an axis, or of all elements; see ``quantile`` and ``nanquantile``.",
     "ROIAlign": "Means of bilinear samples over the cells of regions, (image, x, y, x, y) each; with ``roi_end_mode`` "
                 "1 their last pixels are inside.",
     "RandomChoiceWithMask": "Places, chosen at random, where a tensor is true, (count, axes), and which of these are: "
