@@ -77,7 +77,7 @@ class Field:
     >>> Field("depth", int, limited=Count)(-2)
     Traceback (most recent call last):
         ...
-    opreg.errors.AttrError: attribute depth: expected int from zero up, got -2
+    opreg.errors.AttrError: attribute depth: expected int of at least 0, got -2
     """
 
     __slots__ = ("name", "kind", "default", "_limited", "_convert")

@@ -174,16 +174,16 @@ class Limit(NamedTuple):
 
 
 #: A count.
-Count = Annotated[int, Limit("from zero up", lambda number: number >= 0)]
+Count = Annotated[int, Limit("of at least 0", lambda number: number >= 0)]
 #: A count of at least one.
-Positive = Annotated[int, Limit("from one up", lambda number: number > 0)]
+Positive = Annotated[int, Limit("of at least 1", lambda number: number > 0)]
 #: A number of inputs, outputs or layers, limited since names and arrays are made for each.
 Few = Annotated[int, Limit("from 1 to 65,536", lambda number: 0 < number <= 1 << 16)]
 
 #: A probability, a momentum, or a part of a whole.
 Fraction = Annotated[float, Limit("from 0 to 1", lambda number: 0 <= number <= 1)]
 #: A float that measures something: a distance, a deviation.
-Amount = Annotated[float, Limit("from zero up", lambda number: number >= 0)]
+Amount = Annotated[float, Limit("of at least 0", lambda number: number >= 0)]
 
 _EXACT = object()
 #: A float, or an int that no float equals.

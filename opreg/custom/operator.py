@@ -414,8 +414,8 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     --------
     >>> get_operator_arguments("Dropout").names[:3]
     ['data', 'p', 'mode']
-    >>> get_operator_arguments("Dropout").types[:3]
-    ['NDArray-or-Symbol', 'float, optional, default=0.5', "{'always', 'training'}, optional, default='training'"]
+    >>> get_operator_arguments("Dropout").types[:2]
+    ['NDArray-or-Symbol', 'float from 0 to 1, optional, default=0.5']
     """
     op = get(op_name)
     inputs, fields = list(op.signature.input_names), op.signature.schema.fields

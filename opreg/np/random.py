@@ -80,7 +80,7 @@ def _at_least_zero(name: str, *parameters: Any, beyond: bool = False) -> None:
             continue
         host = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
         if host.size and not (host > 0 if beyond else host >= 0).all():
-            raise ArgumentError(f"np.random.{name}: expected parameters {'above zero' if beyond else 'from zero up'}, "
+            raise ArgumentError(f"np.random.{name}: expected parameters {'above 0' if beyond else 'of at least 0'}, "
                                 f"got {host.min()}")
 
 

@@ -69,10 +69,6 @@ class LRScheduler(Checked):
         raise NotImplementedError(f"{type(self).__name__} must define __call__, which returns the rate")
 
 
-def _check_factor(factor: float) -> None:
-    number("factor", factor, 0, 1)
-
-
 class FactorScheduler(LRScheduler):
     """Multiplies the rate by ``factor`` every ``step`` updates, down to ``stop_factor_lr``.
 
@@ -87,7 +83,7 @@ class FactorScheduler(LRScheduler):
                  warmup_steps: int = 0, warmup_begin_lr: float = 0, warmup_mode: str = "linear"):
         super().__init__(base_lr, warmup_steps, warmup_begin_lr, warmup_mode)
         step = whole_number("FactorScheduler: step", step, 1)
-        _check_factor(factor)
+        number(f"{type(self).__name__}: factor", factor, 0, 1)
         self.step, self.factor, self.stop_factor_lr, self.count = step, factor, stop_factor_lr, 0
 
     def __call__(self, num_update: int) -> float:
@@ -124,7 +120,7 @@ class MultiFactorScheduler(LRScheduler):
             number("MultiFactorScheduler: step", update)
         if step[0] < 1 or any(later <= earlier for earlier, later in pairwise(step)):
             raise ArgumentError(f"step={list(step)}: expected rising numbers from 1")
-        _check_factor(factor)
+        number(f"{type(self).__name__}: factor", factor, 0, 1)
         self.step, self.factor, self.cur_step_ind, self.count = list(step), factor, 0, 0
 
     def __call__(self, num_update: int) -> float:

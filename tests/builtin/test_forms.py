@@ -103,8 +103,8 @@ def test_known_outputs_that_contradict_a_rule_are_refused() -> None:
 def test_attributes_have_the_count_that_a_form_needs() -> None:
     for name, attrs, words in (("ROIPooling", {"pooled_size": (2,), "spatial_scale": 1}, "two positive numbers"),
                                ("_contrib_MultiBoxTarget", {"variances": (1.0, 2.0)}, "of four"),
-                               ("_cvimresize", {"w": 0, "h": 2}, "from one up"),
-                               ("Embedding", {"input_dim": 0, "output_dim": 4}, "from one up")):
+                               ("_cvimresize", {"w": 0, "h": 2}, "of at least 1"),
+                               ("Embedding", {"input_dim": 0, "output_dim": 4}, "of at least 1")):
         with pytest.raises(AttrError, match=words):
             get(name).complete(attrs)
 

@@ -253,7 +253,7 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
     ("GroupNorm", [(2, 6, 2), (4,), (4,)], {"num_groups": 4}, ShapeError,
      r"data: expected shape \(samples, 4n, first, \.\.\.\), got \(2, 6, 2\)"),
     ("L2Normalization", [(2, 3)], {"mode": "spatial"}, ShapeError, "at least 3 axes"),
-    ("LRN", [(2, 3)], {"nsize": 0}, AttrError, "from one up"),
+    ("LRN", [(2, 3)], {"nsize": 0}, AttrError, "of at least 1"),
     ("softmax", [(2, 3)], {"axis": 5}, AttrError, "axis=5 is out of range"),
     ("softmax", [(2, 3)], {"temperature": 0.0}, AttrError, "temperature"),
     ("log_softmax", [(2, 3)], {"use_length": True}, AttrError, "no input for lengths"),

@@ -103,9 +103,9 @@ def test_annotations_convert_text_and_check_limits():
     schema = Schema.of(function)
     assert schema.complete({"count": "3", "rate": "1e3", "many": "(0, 2)"}) == {"count": 3, "rate": 1e3, "many": (0, 2)}
     assert schema["count"].kind is int
-    assert schema["many"].describes == "tuple of int from zero up"
-    for given, words in [({"count": -1}, "count: expected int from zero up, got -1"),
+    assert schema["many"].describes == "tuple of int of at least 0"
+    for given, words in [({"count": -1}, "count: expected int of at least 0, got -1"),
                          ({"count": 1, "rate": float("nan")}, "rate: expected float that is finite or None, got nan"),
-                         ({"count": 1, "many": (1, -1)}, r"many: expected tuple of int from zero up, got \(1, -1\)")]:
+                         ({"count": 1, "many": (1, -1)}, r"many: expected tuple of int of at least 0, got \(1, -1\)")]:
         with pytest.raises(AttrError, match=words):
             schema.complete(given)

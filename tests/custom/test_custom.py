@@ -1095,7 +1095,7 @@ def test_the_registry_lists_operators_by_their_names():
     assert mx.operator.get("custom.custom_op").list_arguments() == ["data"]
     arguments = mx.operator.get_operator_arguments("FullyConnected")
     assert (arguments.narg, arguments.names[:4]) == (len(arguments.types), ["data", "weight", "bias", "num_hidden"])
-    assert arguments.types[:5] == ["NDArray-or-Symbol"] * 3 + ["int from one up, required",
+    assert arguments.types[:5] == ["NDArray-or-Symbol"] * 3 + ["int of at least 1, required",
                                                                "bool, optional, default=False"]
     arguments = mx.operator.get_operator_arguments("Concat")
     assert (arguments.names[0], arguments.types[0]) == ("data", "NDArray-or-Symbol[]")

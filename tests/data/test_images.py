@@ -191,7 +191,7 @@ def test_a_users_augmenter_is_applied_and_described():
 
 
 @pytest.mark.parametrize("call, error, text", [
-    (lambda x: mx.image.imresize(x, 0, 3), ValueError, "attribute w: expected int from one up, got 0"),
+    (lambda x: mx.image.imresize(x, 0, 3), ValueError, "attribute w: expected int of at least 1, got 0"),
     (lambda x: mx.image.imresize(x, 3, 3, interp=7), ArgumentError, "interp=7"),
     (lambda x: mx.image.fixed_crop(x, 30, 0, 2, 2), ShapeError, r"from \(30, 0\)"),
     (lambda x: mx.image.random_size_crop(x, (3, 3), 0.1, (1, 1), nope=1), ArgumentError, "'nope'"),

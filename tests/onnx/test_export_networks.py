@@ -202,8 +202,8 @@ def test_a_detector_computes_any_batch_in_onnx() -> None:
 #: Layers that the reference evaluator computes in another way than ONNX says, and ONNX Runtime as ONNX does: padding of
 #: transposed convolutions, windows beyond the end, lengths of recurrent layers, windows of channels.
 _EVALUATOR = frozenset(["Conv2dTranspose25", "MaxPool1d2", "MaxPool3d0", "RNN1", "LSTM1", "GRU1", "LRN0", "LRN1"])
-#: Operators of layers that ONNX lacks.
-_LAYERS_UNSAID = frozenset(["_linalg_inverse"])
+#: Operators of layers that ONNX lacks; ``_python`` calls SciPy.
+_LAYERS_UNSAID = frozenset(["_linalg_inverse", "_python"])
 
 
 #: Layers whose shapes depend on the values of an input, here the size of an image.

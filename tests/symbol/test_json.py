@@ -152,8 +152,8 @@ def test_attributes_are_spelled_as_in_mxnet(case):
 # ------------------------------------------------------------------------------------------------ broken files
 
 BROKEN = {
-    "bad_missing_attr": (AttrError, r"attribute num_filter \(int from one up\) is required"),
-    "bad_bad_value": (AttrError, "num_filter: expected int from one up, got 'many'"),
+    "bad_missing_attr": (AttrError, r"attribute num_filter \(int of at least 1\) is required"),
+    "bad_bad_value": (AttrError, "num_filter: expected int of at least 1, got 'many'"),
     "bad_bad_enum": (AttrError, "got 'swoosh'"),
     "bad_unknown_key": (FileFormatError, "node 3 'conv': unknown key 'colour'"),
     "bad_no_arg_nodes": (FileFormatError, "'arg_nodes' is missing"),

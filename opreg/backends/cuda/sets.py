@@ -47,7 +47,11 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
     groups = groups_of(shape, axes)
     rows = RowExpression(expression, roles)
     count = math.prod(n for n, reduced in groups if not reduced)
-    sums = [j for j, out in enumerate(outs) if out is not None and rows.results[j] in ACROSS]
+    sums = {j: out for j, out in enumerate(outs) if out is not None and rows.results[j] in ACROSS}
+
+    def add_sums(known_values: dict[int, tuple[Array, RowLayout]]) -> list[Callable[[], None]]:
+        return _over_sets(rows, known_values, sums, shape, axes, xp, lambda i, *spec: scratch(500 + i, *spec))
+
     if [reduced for _, reduced in groups] in ([False, True], [True]) and not few_rows(xp, count, groups[-1][0]):
         cycle = max([array.size for array, role in zip(ins, roles) if role is RowLayout.CYCLE], default=1)
         if not sums:
@@ -58,6 +62,13 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         if found is not None:
             step, parts = found
             return [step, *_folded([*parts.values()], [outs[j] for j in parts], (0,), xp, scratch)]
+        others = [j for j, out in enumerate(outs) if out is not None and j not in sums]
+        if others and not any(rows.phases[register] for j in sums if isinstance(register := rows.added(j), int)):
+            # Sums read the rows once, and a kernel that holds a row between its reductions reads them once more.
+            part, read = extracted(expression, [expression.results[j] for j in others], [*range(len(ins))])
+            return [*add_sums(dict(enumerate(zip(ins, roles)))),
+                    bound_rows(RowExpression(part, [roles[i] for i in read]), [ins[i] for i in read],
+                               [outs[j] for j in others], count, groups[-1][0], xp, cycle)]
     keep = tuple([1 if axis in axes else n for axis, n in enumerate(shape)])
     dtype = _working_dtype(ins)
     known_values = dict(enumerate(zip(ins, roles)))
@@ -80,8 +91,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
             assert place is not None
             known_values[register] = place, RowLayout.ROW
     # Sums come before results for elements, which may overwrite what they read.
-    steps += _over_sets(rows, known_values, {j: out for j in sums if (out := outs[j]) is not None}, shape, axes, xp,
-                        lambda i, *spec: scratch(500 + i, *spec))
+    steps += add_sums(known_values)
     elements = [(result, out) for i, (result, out) in enumerate(zip(expression.results, outs))
                 if out is not None and rows.results[i] is RowLayout.ELEMENT]
     if elements:

@@ -268,7 +268,7 @@ def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, p
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
     adj = adj or (0,) * len(kernel)
     if len(adj) != len(kernel) or min(adj) < 0:
-        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers from zero up")
+        raise AttrError(f"adj={adj}: expected {len(kernel)} numbers of at least 0")
     if any(target_shape):
         if len(target_shape) != len(kernel) or min(target_shape) < 1:
             raise AttrError(f"target_shape={target_shape}: expected {len(kernel)} positive numbers")

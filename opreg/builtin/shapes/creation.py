@@ -29,7 +29,7 @@ _FLOAT32 = np.dtype("float32")
 
 
 #: A length of a new array.
-Dim = Annotated[int, Limit("from zero up, or -1 where a graph finds it", lambda number: number >= -1)]
+Dim = Annotated[int, Limit("of at least 0, or -1 where a graph finds it", lambda number: number >= -1)]
 Dims = Dim | tuple[Dim, ...]
 
 

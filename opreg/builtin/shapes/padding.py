@@ -22,7 +22,7 @@ Cut = tuple[slice, ...]
 def _widths(pad_width: Sequence[int], rank: int) -> list[tuple[int, int]]:
     """The widths before and after, for each axis."""
     if len(pad_width) != 2 * rank or any(width < 0 for width in pad_width):
-        raise AttrError(f"pad_width={tuple(pad_width)}: expected {2 * rank} numbers from zero up, "
+        raise AttrError(f"pad_width={tuple(pad_width)}: expected {2 * rank} numbers of at least 0, "
                         f"before and after for each of {rank} axes")
     return list(zip(pad_width[::2], pad_width[1::2]))
 

@@ -11,6 +11,7 @@ import numpy as np
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
+from ...core.spec import is_narrow
 from ...errors import NotDifferentiableError
 from . import array, creation, indexing, math
 from .custom import Custom
@@ -21,27 +22,24 @@ __all__ = ["bessel_i0e", "bessel_i1e", "bessel_j0", "bessel_j1", "bessel_k0", "b
            "bessel_y0", "bessel_y1", "igamma", "igammac", "nanquantile", "nextafter", "quantile", "zeta"]
 
 _add = adder(globals(), __all__)
-_FLOATS = ("Float16", "Float32", "Float64")
-
-
 _Function: TypeAlias = Callable[[TensorLike], Tensor]
 
 
 def _scipy(name: str, function: str) -> Callable[..., np.ndarray]:
-    """A function of ``scipy.special``."""
+    """A function of ``scipy.special``, which computes numbers of 16 bits as float32."""
     try:
         import scipy.special  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(f"ops.{name} needs SciPy: pip install scipy") from None
-    found: Callable[..., np.ndarray] = getattr(scipy.special, function)
-    return found
+    compute: Callable[..., np.ndarray] = getattr(scipy.special, function)
+    return lambda *arrays: compute(*[array.astype(np.float32) if is_narrow(array.dtype) else array for array in arrays])
 
 
 def _floats(name: str, *inputs: TensorLike) -> list[Tensor]:
     """Inputs of one shape and one floating dtype."""
     operands = to_common_dtype(*inputs) if len(inputs) > 1 else [tensor(inputs[0])]
-    if str(operands[0].dtype) not in _FLOATS:
-        raise TypeError(f"{name}: expected float16, float32 or float64, got {operands[0].dtype}")
+    if not operands[0].is_floating_point():
+        raise TypeError(f"{name}: expected a floating dtype, got {operands[0].dtype}")
     if len({x.shape for x in operands}) > 1:
         shape = np.broadcast_shapes(*[x.shape for x in operands])
         operands = [array.broadcast_to(x, shape) for x in operands]
@@ -81,25 +79,27 @@ def _by(x: Tensor, y: Tensor, at_zero: float) -> Tensor:
     return math.where(zero, at_zero, y / math.where(zero, 1.0, x))
 
 
-bessel_j0: _Function = _bessel("bessel_j0",
-                    "j0", lambda x, y: -bessel_j1(x), "The Bessel function of the first kind of order 0.")
+bessel_j0: _Function = _bessel("bessel_j0", "j0", lambda x, y: -bessel_j1(x),
+                               "The Bessel function of the first kind of order 0.")
 bessel_j1: _Function = _bessel("bessel_j1", "j1", lambda x, y: bessel_j0(x) - _by(x, y, 0.5),
-                    "The Bessel function of the first kind of order 1.")
-bessel_y0: _Function = _bessel("bessel_y0",
-                    "y0", lambda x, y: -bessel_y1(x), "The Bessel function of the second kind of order 0.")
+                               "The Bessel function of the first kind of order 1.")
+bessel_y0: _Function = _bessel("bessel_y0", "y0", lambda x, y: -bessel_y1(x),
+                               "The Bessel function of the second kind of order 0.")
 bessel_y1: _Function = _bessel("bessel_y1", "y1", lambda x, y: bessel_y0(x) - y / x,
-                    "The Bessel function of the second kind of order 1.")
+                               "The Bessel function of the second kind of order 1.")
 bessel_k0: _Function = _bessel("bessel_k0", "k0", lambda x, y: -bessel_k1(x),
-                    "The modified Bessel function of the second kind of order 0.")
+                               "The modified Bessel function of the second kind of order 0.")
 bessel_k1: _Function = _bessel("bessel_k1", "k1", lambda x, y: -bessel_k0(x) - y / x,
-                    "The modified Bessel function of the second kind of order 1.")
-bessel_k0e: _Function = _bessel("bessel_k0e", "k0e", lambda x, y: y - bessel_k1e(x), "``bessel_k0`` times ``exp(x)``.")
-bessel_k1e: _Function = _bessel("bessel_k1e",
-                    "k1e", lambda x, y: y - bessel_k0e(x) - y / x, "``bessel_k1`` times ``exp(x)``.")
+                               "The modified Bessel function of the second kind of order 1.")
+bessel_k0e: _Function = _bessel("bessel_k0e", "k0e", lambda x, y: y - bessel_k1e(x),
+                                "``bessel_k0`` times ``exp(x)``.")
+bessel_k1e: _Function = _bessel("bessel_k1e", "k1e", lambda x, y: y - bessel_k0e(x) - y / x,
+                                "``bessel_k1`` times ``exp(x)``.")
 bessel_i0e: _Function = _bessel("bessel_i0e", "i0e", lambda x, y: bessel_i1e(x) - math.sign(x) * y,
-                     "``bessel_i0`` times ``exp(-|x|)``.")
-bessel_i1e: _Function = _bessel("bessel_i1e", "i1e", lambda x, y: bessel_i0e(x) - math.sign(x) * y - _by(x, y, 0.5),
-                     "``bessel_i1`` times ``exp(-|x|)``.")
+                                "``bessel_i0`` times ``exp(-|x|)``.")
+bessel_i1e: _Function = _bessel(
+    "bessel_i1e", "i1e", lambda x, y: bessel_i0e(x) - math.sign(x) * y - _by(x, y, 0.5),
+    "``bessel_i1`` times ``exp(-|x|)``.")
 
 
 # ---------------------------------------------------------------------------------------- gamma functions, zeta
@@ -202,7 +202,7 @@ def nanquantile(input: TensorLike, q: TensorLike, axis: int | None = None, keepd
 def _quantile(name: str, input: TensorLike, q: TensorLike, axis: int | None, keepdims: bool, without_nan: bool
               ) -> Tensor:
     x = tensor(input)
-    if str(x.dtype) not in _FLOATS[1:]:
+    if x._dt not in (np.float32, np.float64):
         raise TypeError(f"{name}: expected float32 or float64, got {x.dtype}")
     shares = scalar(q, x._dt) if is_number(q) else tensor(q)._cast(x._dt)
     if shares.ndim > 1:
