@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from opreg.ndarray import backward_pass, tape
 from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.tape import TapeEntry
 
 from ..core.attrs import AS_GIVEN
 from ..core.launch import Call
@@ -156,19 +157,23 @@ class Record:
         more: list[Tensor] = []
         if variables is not None:
             sources, entries = sources_of(results, variables, start)
-            if self.source is not None:
-                if entries:
-                    reason = f"{self.title} reads a tensor with respect to which it is differentiated again"
-                    raise LeftToPython(reason, reason)
-                return results
             if entries:
-                arrays, more = captured_variables(entries, self.title)
+                arrays, more = self._captured(entries)
                 captured = (*captured, *arrays)
+            if self.source is not None:
+                return results
             if same and self.learned and sources != assumed.sources and assumed.sources is not None:
-                sources = tuple(map(frozenset.union, sources, assumed.sources))
+                sources = tuple(map(frozenset.union, sources, assumed.sources))  # so that runs do not take turns
         if not same or sources != assumed.sources:
             raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
         return results
+
+    def _captured(self, entries: Sequence[TapeEntry]) -> tuple[list[NDArray], list[Tensor]]:
+        """The arrays from outside with these entries, and their values as variables."""
+        if self.source is not None:
+            reason = f"{self.title} reads a tensor with respect to which it is differentiated again"
+            raise LeftToPython(reason, reason)
+        return captured_variables(entries, self.title)
 
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
