@@ -240,6 +240,8 @@ class Task(NamedTuple):
 def _task(loop: Loop | str, call: Call) -> Task | str:
     if isinstance(loop, str):
         return loop
+    if RowLayout.CYCLE in loop.rows.inputs:
+        return "some of its inputs have values for groups of channels"
     if len(loop.view) != 2 or loop.axes != (1,):
         return "its axis is not the last"
     if mode() == "auto" and RowLayout.ELEMENT not in loop.rows.results:
