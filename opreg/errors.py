@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from types import CodeType, FrameType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from .core.cache import cached
 from .core.reports import printable_text
@@ -33,6 +33,8 @@ class OpError(RuntimeError):
     >>> issubclass(ShapeError, OpError) and issubclass(ShapeError, ValueError)
     True
     """
+
+    converted: ClassVar[bool] = False  # whether it was an exception of Python, NumPy or the system; see ``as_op_error``
 
     def __str__(self) -> str:
         return printable_text(super().__str__())
@@ -312,7 +314,7 @@ def _takes_message(kind: type) -> bool:
 def _as_error_class(kind: type) -> type[OpError]:
     """A class of errors that derives from `OpError` and from the class of an exception."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
-        "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__,
+        "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__, "converted": True,
         "__reduce__": lambda self: (_of_kind, (kind, *_parts(self)))})
 
 

@@ -25,7 +25,7 @@ from ..core.slots import Slot
 from ..core.spec import Spec
 from ..core.tracing import NeedsNumbers, RuleTracer, TracedValue
 from ..core.value import Value
-from ..errors import ArgumentError, NotDifferentiableError, OpError, as_op_error
+from ..errors import ArgumentError, NotDifferentiableError, OpError
 
 if TYPE_CHECKING:
     from ..ndarray.context import Context
@@ -166,16 +166,12 @@ def check_gradients(names: Sequence[str], gradients: Iterable[Any], ins: Sequenc
     return results + [None] * (len(ins) - len(names))
 
 
-#: Errors of values that NumPy cannot convert.
-_NO_NUMBERS = {type(as_op_error(kind(""))) for kind in (TypeError, ValueError)}
-
-
 def _gradient_as_array(g: object, like: Any, what: str) -> Any:
     """A gradient that is NumPy's, a list or a number as an array; an error that names anything else."""
     try:
         return like._lift(g)
     except (TypeError, ValueError) as error:
-        if isinstance(error, OpError) and type(error) not in _NO_NUMBERS:
+        if isinstance(error, OpError) and not error.converted:
             raise
         raise ArgumentError(f"{what}: expected an array or a number, got {type(g).__name__}") from error
 
