@@ -28,7 +28,7 @@ from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
 from .bailout import RecordedRun
-from .captures import variables_lent
+from .captures import Outside, variables_lent
 from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
@@ -247,8 +247,8 @@ class BoundTrace:
                 return
             with self.ctx, np.errstate(all="ignore"):
                 if self.followed and (mode.recording or self.differentiates):
-                    STATE.outside = [*self.outside, *STATE.weights]
                     with variables_lent(self.outside):
+                        STATE.outside = Outside.of(self.outside, STATE.weights)
                         segment.run()
                 else:
                     segment.run()

@@ -8,20 +8,59 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
 
 from ..core.declarations import ZERO
+from ..typing import Array
 from .bailout import LeftToPython
 from .state import STATE
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
+__all__ = ["Outside", "Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
 
 #: For each result of a call, the numbers of the inputs through which its gradient flows.
 Sources: TypeAlias = tuple[frozenset[int], ...]
+
+
+class Outside(NamedTuple):
+    """Arrays from outside of a plan while it runs.
+
+    Attributes
+    ----------
+    arrays : sequence of NDArray
+        Arrays that a call of Python may capture.
+    held : sequence of (NDArray, raw array, entry)
+        Arrays that the plan reads, their memory and their entry on the tape. A write while gradients are recorded gives
+        an array new ones.
+    """
+
+    arrays: Sequence[NDArray]
+    held: Sequence[tuple[NDArray, Array, TapeEntry | None]]
+
+    @classmethod
+    def of(cls, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
+        """The arrays that a plan reads, and those with respect to which running functions are differentiated."""
+        return cls([*held, *weights], [(array, array._data, array._entry) for array in held])
+
+    def refuse_writes(self, title: str) -> None:
+        """Undo writes to arrays that the plan reads, and leave the function to Python.
+
+        Raises
+        ------
+        LeftToPython
+            The call wrote to such an array: steps of the plan would read the value before.
+        """
+        written = [each for each in self.held if each[0]._data is not each[1]]
+        for array, data, entry in written:
+            array._data, array._entry = data, entry
+        if written:
+            name = getattr(written[0][0], "name", None)
+            target = f"the Parameter {name}" if name else "a tensor"
+            reason = f"{title} write to {target}, which the function reads, too"
+            raise LeftToPython(reason, reason)
 
 
 @contextlib.contextmanager
@@ -86,7 +125,7 @@ def captured_variables(entries: Sequence[TapeEntry], title: str) -> tuple[list[N
     LeftToPython
         When the compiled function does not know such an array.
     """
-    known = {array._entry: array for array in STATE.outside or ()}
+    known = {array._entry: array for array in (STATE.outside.arrays if STATE.outside is not None else ())}
     arrays, variables = [], []
     for entry in entries:
         array = known.get(entry)

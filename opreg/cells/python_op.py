@@ -156,6 +156,8 @@ class Record:
         sources = assumed.sources if same else None
         more: list[Tensor] = []
         if variables is not None:
+            if STATE.outside is not None:
+                STATE.outside.refuse_writes(self.title)
             sources, entries = sources_of(results, variables, start)
             if entries:
                 arrays, more = self._captured(entries)

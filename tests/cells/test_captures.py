@@ -118,6 +118,33 @@ def test_a_compiled_hook_is_called_once_a_run_also_when_it_captures():
         assert calls == ["hook"] * count
 
 
+#: By name, a function that writes a value to a Parameter.
+WRITES: dict[str, Callable[[Parameter, Tensor], object]] = {
+    "assign": opreg.ops.assign, "set_data": lambda parameter, value: parameter.set_data(value),
+    "subscript": lambda parameter, value: parameter.__setitem__(slice(None), value)}
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as Python.*write to the Parameter")
+@pytest.mark.parametrize("write", WRITES)
+def test_code_after_a_hook_reads_what_the_hook_wrote(write):
+    """Also gradients of code before the hook, which read the value before."""
+    def answers(way: str) -> list[object]:
+        model = Model()
+        model.cell.register_forward_hook(
+            lambda cell, inputs, out: WRITES[write](model.fixed, out[0].mean() * Tensor([1.0, 2.0])))
+
+        def loss(x: Any) -> Any:
+            y = model.cell(x * model.fixed, x)[0]
+            return (y * model.fixed).sum()
+
+        step = WAYS[way](loss, 0, model.weights())
+        return [(values(step(Tensor([[0.5, 0.25 * i]]))), values(model.fixed)) for i in range(3)]
+
+    expected = answers("eager")
+    for way in WAYS:
+        assert answers(way) == expected, way
+
+
 def test_hooks_of_a_cell_on_tensors_from_outside_are_called_in_each_run():
     dense, outside, calls = nn.Dense(2, 2), Tensor([[1.0, 2.0]]), []
     dense.register_forward_pre_hook(lambda cell, inputs: calls.append("before"))
