@@ -12,7 +12,7 @@ from opreg.core.arguments import no_input, no_value, split, superfluous
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
-from opreg.core.graph import Entry, Graph, Node, rewrite
+from opreg.core.graph import Entry, Node, rewrite
 from opreg.core.op import Op
 from opreg.core.other_names import elsewhere
 from opreg.core.placeholder import resolve
@@ -248,17 +248,6 @@ class Symbol(Entries, Methods):
 
         return Symbol(rewrite(self._graph(), change).heads)
 
-    def _single_entry(self, what: str) -> Entry:
-        if len(self._entries) != 1:
-            raise ArgumentError(f"{what}: expected a symbol with one output, {self!r} has {len(self._entries)}; pick "
-                                "one, as in symbol[0]")
-        return self._entries[0]
-
-    def _graph(self) -> Graph:
-        """The graph that computes these entries. It is made once, since the inputs of nodes never change."""
-        if self._whole is None:
-            self._whole = Graph(self._entries)
-        return self._whole
     # ------------------------------------------------------------------------------------------------ graphs
 
     def get_internals(self) -> Symbol:
