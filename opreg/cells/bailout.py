@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["Bailout", "CallSignature", "CallSignatures", "LeftToPython", "ReadChanged", "RecordedRun",
-           "SignatureChanged"]
+           "SignatureChanged", "Sources"]
 
 #: Variables and results of a run, over which its gradient runs backward.
 RecordedRun: TypeAlias = "tuple[Sequence[Tensor], Sequence[Tensor]]"
+#: For each result of a call, the numbers of the inputs through which its gradient flows.
+Sources: TypeAlias = tuple[frozenset[int], ...]
 
 
 class Bailout(Exception):
@@ -48,7 +50,7 @@ class CallSignature(NamedTuple):
     structure: Any
     specs: list[Spec]
     captured: tuple[NDArray, ...] = ()
-    sources: tuple[frozenset[int], ...] | None = None
+    sources: Sources | None = None
 
 
 class SignatureChanged(Bailout):

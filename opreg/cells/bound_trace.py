@@ -246,7 +246,7 @@ class BoundTrace:
                 quiet(segment.run)
                 return
             with self.ctx, np.errstate(all="ignore"):
-                if self.followed and (mode.recording or self.differentiates):
+                if self.followed and segment is self.plan.forward and (mode.recording or self.differentiates):
                     with variables_lent(self.outside):
                         STATE.outside = Outside.of(self.outside, STATE.weights)
                         segment.run()

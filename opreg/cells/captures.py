@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
 
 from ..core.declarations import ZERO
 from ..typing import Array
-from .bailout import LeftToPython
-from .state import STATE
+from .bailout import LeftToPython, Sources
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Outside", "Sources", "captured_variables", "lent_entries", "sources_of", "variables_lent"]
-
-#: For each result of a call, the numbers of the inputs through which its gradient flows.
-Sources: TypeAlias = tuple[frozenset[int], ...]
+__all__ = ["Outside", "lent_entries", "sources_of", "variables_lent"]
 
 
 class Outside(NamedTuple):
@@ -61,6 +57,28 @@ class Outside(NamedTuple):
             target = f"the Parameter {name}" if name else "a tensor"
             reason = f"{title} write to {target}, which the function reads, too"
             raise LeftToPython(reason, reason)
+
+    def captured(self, entries: Sequence[TapeEntry], title: str) -> tuple[list[NDArray], list[Tensor]]:
+        """The arrays with these entries, and their values in this run as variables.
+
+        Raises
+        ------
+        LeftToPython
+            The compiled function does not know such an array.
+        """
+        known = {array._entry: array for array in self.arrays}
+        arrays, variables = [], []
+        for entry in entries:
+            array = known.get(entry)
+            if array is None:
+                reason = (f"{title} read a tensor whose gradient is requested, and which the function does not use "
+                          "otherwise")
+                raise LeftToPython(reason, reason)
+            variable = tensor_over(array._data, array._ctx)
+            variable._entry = entry
+            arrays.append(array)
+            variables.append(variable)
+        return arrays, variables
 
 
 @contextlib.contextmanager
@@ -115,25 +133,3 @@ def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float
                     waiting += node.inputs
         sources.append(frozenset(found))
     return tuple(sources), captured
-
-
-def captured_variables(entries: Sequence[TapeEntry], title: str) -> tuple[list[NDArray], list[Tensor]]:
-    """The arrays with these entries, and their values in this run as variables.
-
-    Raises
-    ------
-    LeftToPython
-        When the compiled function does not know such an array.
-    """
-    known = {array._entry: array for array in (STATE.outside.arrays if STATE.outside is not None else ())}
-    arrays, variables = [], []
-    for entry in entries:
-        array = known.get(entry)
-        if array is None:
-            reason = f"{title} read a tensor whose gradient is requested, and which the function does not use otherwise"
-            raise LeftToPython(reason, reason)
-        variable = tensor_over(array._data, array._ctx)
-        variable._entry = entry
-        arrays.append(array)
-        variables.append(variable)
-    return arrays, variables

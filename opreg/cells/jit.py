@@ -58,6 +58,8 @@ VARIANTS = 32
 PAST = 3
 #: Traces in a row that serve one run each, because a value that the function reads changes every time.
 WASTED = 8
+#: Held while a compiled function runs that calls hooks: meanwhile Parameters have entries on the tape of this thread.
+_CALLING = rlock()
 
 
 class _Python:
@@ -152,7 +154,7 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.memories = PlanMemories()
         self._now = 0
-        self._lock = rlock()  # held while hooks are called
+        self._lock = rlock()  # held while kinds change and hooks are called
         self._warned: set[str] = set()
         watch(self)
 
@@ -186,7 +188,7 @@ class Cache:
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
             return self._tried(function, kind, leaves, args, kwargs)
-        with self._lock:
+        with _CALLING, self._lock:
             try:
                 return self._tried(function, kind, leaves, args, kwargs)
             finally:

@@ -25,7 +25,7 @@ from ..core.value import Value
 from ..core.versions import tick
 from ..errors import ArgumentError
 from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged
-from .captures import captured_variables, lent_entries, sources_of
+from .captures import lent_entries, sources_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
@@ -156,8 +156,7 @@ class Record:
         sources = assumed.sources if same else None
         more: list[Tensor] = []
         if variables is not None:
-            if STATE.outside is not None:
-                STATE.outside.refuse_writes(self.title)
+            STATE.outside.refuse_writes(self.title)
             sources, entries = sources_of(results, variables, start)
             if entries:
                 arrays, more = self._captured(entries)
@@ -175,7 +174,8 @@ class Record:
         if self.source is not None:
             reason = f"{self.title} reads a tensor with respect to which it is differentiated again"
             raise LeftToPython(reason, reason)
-        return captured_variables(entries, self.title)
+        found: tuple[list[NDArray], list[Tensor]] = STATE.outside.captured(entries, self.title)
+        return found
 
     def _checked(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -185,3 +187,18 @@ def test_second_derivatives_go_through_parameters_that_gradient_hooks_read(hook)
     assert expected[1][1][1] != [0.0, 0.0]
     for _ in range(2):
         assert values(jit(step)(x)) == expected
+
+
+def test_compiled_functions_of_several_threads_may_capture_one_parameter():
+    model, x, y = Model(), Tensor([[1.0, 0.5]]), Tensor([[0.25, -1.0]])
+    HOOKS["scale"](model)
+    steps = [WAYS["compiled"](lambda x, y: LOSSES["both"](model.cell(x, y)), 0, model.weights()) for _ in range(3)]
+    first, *others = [values(step(x, y)) for step in steps]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda step: [values(step(x, y)) for _ in range(40)], steps))
+    finally:
+        sys.setswitchinterval(before)
+    assert others == [first] * 2 and found == [[first] * 40] * 3
