@@ -17,7 +17,7 @@ from ...custom.composed import composed
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..samples import alike
-from ..shapes.shape import unchanged
+from ..shapes.shape import declare_unchanged
 
 __all__: list[str] = []
 
@@ -49,7 +49,7 @@ def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
 
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):
-    unchanged(_op)
+    declare_unchanged(_op)
     _op.grad(ZERO if _op is stop_gradient else passed)
 
 for _op in (copy, stop_gradient):

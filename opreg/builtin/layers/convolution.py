@@ -158,7 +158,7 @@ convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", 
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
-def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
+def _declare_gradient_kernel(op: Op, forward: Op, compute: Callable[..., object]) -> None:
     """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes; ``other`` is the
     weight for the gradient of the data, and the data for that of the weight."""
     of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
@@ -176,8 +176,8 @@ def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
                                lambda into, g, other: compute(xp, g, other, into, win, num_group))
 
 
-_computing(convolution_data, convolution, spread)
-_computing(convolution_weight, convolution, match)
+_declare_gradient_kernel(convolution_data, convolution, spread)
+_declare_gradient_kernel(convolution_weight, convolution, match)
 
 
 @convolution_data.prepare
@@ -317,8 +317,8 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
 deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
 
-_computing(deconvolution_data, deconvolution, correlate)
-_computing(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
+_declare_gradient_kernel(deconvolution_data, deconvolution, correlate)
+_declare_gradient_kernel(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
     xp, data, g, weight, win, num_group))
 
 

@@ -17,7 +17,7 @@ from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, gradient_by, wide
+from ..outputs import declare_gradient, floating, wide
 from . import rnn_layer
 from .rnn_parts import GATES, Kind, Residuals, count, kind_of, parts_of, reserve_size, views
 
@@ -171,7 +171,7 @@ def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
     return list(inputs[:heads]), list(inputs[heads:-1]), inputs[-1]
 
 
-gradient_by(rnn, backward_rnn)
+declare_gradient(rnn, backward_rnn)
 
 
 @backward_rnn.types

@@ -18,8 +18,8 @@ from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import computed
+from ..forms import declare_form
+from ..outputs import declare_array_function
 from ..samples import alike
 from .numpy_like_shapes import flat_shape, shaped
 
@@ -75,7 +75,7 @@ def _floats(*values: Any) -> list[Any]:
 # -------------------------------------------------------------------------------------------- pairs of elements
 
 
-def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
+def _declare_promoting(name: str, operator: str, truth: str, doc: str) -> None:
     """Declare arithmetic of two arrays that may differ in dtype. The result has the widest floating dtype, or else the
     dtype that holds all values; for booleans the operator ``truth`` is used."""
 
@@ -98,16 +98,17 @@ def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
         return [dtype or known_dtypes[0] for dtype in ins], [promoted(*known_dtypes)]
 
 
-_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
-_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "``lhs - rhs``.")
-_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "``lhs * rhs``.")
-_promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
-_promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
-           "The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, among integers 0.")
-_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.")
+_declare_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
+_declare_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "``lhs - rhs``.")
+_declare_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "``lhs * rhs``.")
+_declare_promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
+_declare_promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
+                   "The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, "
+                   "among integers 0.")
+_declare_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.")
 
 
-def _numbered(name: str, op: Op, swapped: bool) -> None:
+def _declare_scalar_form(name: str, op: Op, swapped: bool) -> None:
     """Declare the form of a two-array function in which one array is a scalar."""
 
     @composed(name=name, cheap=True)
@@ -122,15 +123,15 @@ def _numbered(name: str, op: Op, swapped: bool) -> None:
     floating_of(form)
 
 
-def _pair(name: str, body: Callable[..., Any], doc: str) -> None:
+def _declare_pair(name: str, body: Callable[..., Any], doc: str) -> None:
     """Declare a floating function of two arrays, and its forms with a number."""
     op = composed(body, name=f"_npi_{name}", cheap=True)
     op.doc = f"{doc} Shapes broadcast."
     op.infer(broadcast)
     alike(op, broadcasts=True)
     floating_of(op)
-    _numbered(f"_npi_{name}_scalar", op, False)
-    _numbered(f"_npi_r{name}_scalar", op, True)
+    _declare_scalar_form(f"_npi_{name}_scalar", op, False)
+    _declare_scalar_form(f"_npi_r{name}_scalar", op, True)
 
 
 def _arctan2(x1, x2):
@@ -185,12 +186,13 @@ for _op, _function in ((arctan2, "arctan2"), (copysign, "copysign"), (lcm, "lcm"
     _op.infer(broadcast)
     alike(_op, broadcasts=True)
     # no body: the function is the array module's
-    computed(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
+    declare_array_function(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
 
-_pair("arctan2", _arctan2, "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
+_declare_pair("arctan2", _arctan2,
+              "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
                            "``x2``.")
-_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
-_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
+_declare_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
+_declare_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
 
 
 @composed(name="_npi_lcm_scalar", types="T:whole->T", cheap=True)
@@ -200,7 +202,7 @@ def lcm_scalar(data, *, scalar: Number = 1.0, is_int: bool = True):
 
 
 alike(lcm_scalar)
-formed(lcm_scalar, "(...) -> (...)")
+declare_form(lcm_scalar, "(...) -> (...)")
 
 
 @composed(name="_npi_where_scalar2", types="C->float32")
@@ -322,7 +324,7 @@ def polyval(p, x):
     return result
 
 
-formed(polyval, "(n) (...) -> (...)")
+declare_form(polyval, "(n) (...) -> (...)")
 
 
 # --------------------------------------------------------------------------------------------------- statistics
@@ -356,7 +358,7 @@ def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation:
     return result.astype(of_floats(a.dtype))
 
 
-computed(percentile, _percentile)  # no body: it sorts
+declare_array_function(percentile, _percentile)  # no body: it sorts
 percentile.grad(ZERO)
 
 
@@ -398,5 +400,5 @@ def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_
     return result.astype(weights[0].dtype if weights else xp.int64)
 
 
-computed(bincount, _counted)  # no body: its shape depends on values
+declare_array_function(bincount, _counted)  # no body: its shape depends on values
 bincount.grad(ZERO)

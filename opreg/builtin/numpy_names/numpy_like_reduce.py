@@ -25,7 +25,7 @@ from ...elementwise.loops import reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_size, row_sum
 from ..looped import looped
 from ..outputs import linear
-from ..reductions.reduce import placing, spreads, types_of_totals
+from ..reductions.reduce import declare_arg_reduction, spreads, types_of_totals
 from ..samples import along
 from .numpy_like_numbers import of_floats
 
@@ -184,7 +184,7 @@ def _place(name: str, function: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    placing(op, function, _reduced_shape)
+    declare_arg_reduction(op, function, _reduced_shape)
 
 
 _place("_npi_argmax", "argmax", "The index of the largest element along ``axis``, or if None in the flattened array, "

@@ -13,7 +13,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import numbered
 from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, of_whole, per_unit, to_integers
 
@@ -150,11 +150,11 @@ def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "fl
     return of_whole(data, distance(min_range, max_range))
 
 
-formed(dequantize, "(...) (1) (1) -> (...)")
+declare_form(dequantize, "(...) (1) (1) -> (...)")
 for _op in (quantize, requantize):
-    formed(_op, "(...) (1) (1) -> (...) (1) (1)")
+    declare_form(_op, "(...) (1) (1) -> (...) (1) (1)")
 for _op in (quantize_v2, quantize_asym):
-    formed(_op, "(...) -> (...) (1) (1)")
+    declare_form(_op, "(...) -> (...) (1) (1)")
 for _op in (quantize, quantize_v2, quantize_asym, requantize, dequantize):
     _op.grad(ZERO)
 
@@ -177,7 +177,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
     """
 
 
-formed(calibrate_entropy, "-> (1) (1)")
+declare_form(calibrate_entropy, "-> (1) (1)")
 
 
 @calibrate_entropy.kernel()  # no body: the number of ranges tried depends on the histogram

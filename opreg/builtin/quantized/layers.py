@@ -19,7 +19,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError
 from ..elementwise.activation import activation
-from ..forms import formed
+from ..forms import declare_form
 from ..layers.batch_norm import batch_norm
 from ..layers.convolution import convolution
 from ..layers.pooling import pooling
@@ -69,7 +69,7 @@ def along_channels(op: Op, numbers: Any, like: Any) -> Any:
     return numbers.reshape((-1, *[1] * (len(like.shape) - 2))) if op is convolution else numbers
 
 
-def _ending(quantized: Op, op: Op, count: Callable[..., int]) -> None:
+def _declare_inputs(quantized: Op, op: Op, count: Callable[..., int]) -> None:
     """Declare that an operator has ``count`` inputs of a layer, then the ends of ranges, and no gradient."""
     counted = Rule(count)
 
@@ -89,7 +89,7 @@ def _with_ends(*, no_bias: bool) -> tuple[str, ...]:
     return (*names, *[f"{end}_{name}" for name in names for end in ("min", "max")])
 
 
-def _weighted(name: str, op: Op, doc: str) -> Op:
+def _declare_weighted(name: str, op: Op, doc: str) -> Op:
     """Declare the quantised form of a layer with weights and a bias."""
 
     def layer(data, weight, *rest, **attrs):
@@ -108,7 +108,7 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
     layer.__doc__ = doc
     quantized = composed(layer, name=name, like=op, arguments=_with_ends, outputs=OUTPUTS, variadic=None,
                     input_names=_with_ends(no_bias=False))
-    _ending(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
+    _declare_inputs(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
 
     @quantized.types
     def types(ins, outs, *, no_bias):
@@ -118,12 +118,12 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
     return quantized
 
 
-quantized_conv = _weighted("_contrib_quantized_conv", convolution, """
+quantized_conv = _declare_weighted("_contrib_quantized_conv", convolution, """
 ``Convolution`` of 8-bit integers: its 32-bit sums, and their range.
 
 The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
-quantized_fully_connected = _weighted("_contrib_quantized_fully_connected", fully_connected, """
+quantized_fully_connected = _declare_weighted("_contrib_quantized_fully_connected", fully_connected, """
 ``FullyConnected`` of 8-bit integers: its 32-bit sums, and their range.
 
 The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
@@ -132,8 +132,8 @@ The bias has 8 bits and its own range; it is converted to the steps of the sums.
 # ----------------------------------------------------------------------- layers that keep the range
 
 
-def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: tuple[str, ...] = ("data",),
-             types: str = "T:byte,float32,float32->T,float32,float32") -> None:
+def _declare_same_range(name: str, op: Op, doc: str, compute: Callable[..., Value], names: tuple[str, ...] = ("data",),
+                        types: str = "T:byte,float32,float32->T,float32,float32") -> None:
     """Declare the quantised form of a layer whose result has the range of the last of its inputs ``names``;
     ``compute(*inputs, **attrs)`` is the layer."""
 
@@ -144,7 +144,7 @@ def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: 
     every = (*names, f"min_{names[-1]}", f"max_{names[-1]}")
     quantized = composed(layer, name=name, like=op, arguments=every, input_names=every, outputs=OUTPUTS, variadic=None,
                     types=types)
-    _ending(quantized, op, lambda: len(names))
+    _declare_inputs(quantized, op, lambda: len(names))
 
 
 def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
@@ -162,16 +162,16 @@ def _active(data: Value, *, act_type: str) -> Value:
     return ops._maximum(data, ops.zeros_like(data))
 
 
-_keeping("_contrib_quantized_pooling", pooling, """
+_declare_same_range("_contrib_quantized_pooling", pooling, """
 ``Pooling`` of 8-bit integers, maxima or rounded averages; and the range.""".strip(), _pooled)
-_keeping("_contrib_quantized_flatten", flatten, """
+_declare_same_range("_contrib_quantized_flatten", flatten, """
 ``Flatten`` of 8-bit integers, and the range.""".strip(), flatten)
-_keeping("_contrib_quantized_act", activation, """
+_declare_same_range("_contrib_quantized_act", activation, """
 The activation "relu" of 8-bit integers, and the range.""".strip(), _active)
-_keeping("_contrib_quantized_embedding", embedding, """
+_declare_same_range("_contrib_quantized_embedding", embedding, """
 Rows of an 8-bit ``weight`` at the indices ``data``, and its range.""".strip(),
-         embedding, ("data", "weight"),
-         "I,int8,float32,float32->int8,float32,float32")
+                    embedding, ("data", "weight"),
+                    "I,int8,float32,float32->int8,float32,float32")
 
 
 # ------------------------------------------------------------------------------------ several inputs
@@ -198,7 +198,7 @@ def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
     return ops.Concat(*parts, num_args=num_args, dim=dim), low, high
 
 
-_ending(quantized_concat, REGISTERED["Concat"], lambda *, num_args: num_args)
+_declare_inputs(quantized_concat, REGISTERED["Concat"], lambda *, num_args: num_args)
 
 
 @quantized_concat.types
@@ -262,7 +262,7 @@ def quantized_elemwise_mul_types(ins, outs, *, min_calib_range, max_calib_range,
 
 
 for _op in (quantized_elemwise_add, quantized_elemwise_mul):
-    formed(_op, "(...) (...) (1) (1) (1) (1) -> (...) (1) (1)")
+    declare_form(_op, "(...) (...) (1) (1) (1) (1) -> (...) (1) (1)")
     _op.grad(ZERO)
 
 

@@ -16,7 +16,7 @@ from ...core.rules import Dtypes
 from ...core.spec import as_dtype, limits
 from ...core.value import Value
 from ...errors import DTypeError
-from ..forms import formed
+from ..forms import declare_form
 
 __all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated", "distance", "exact", "kind", "number",
            "of_products", "of_whole", "per_unit", "product", "to_integers"]
@@ -86,7 +86,7 @@ def product(data, factor):
     """8-bit integers ``data`` times ``factor``, in the dtype of ``factor``."""
 
 
-formed(product, "(...) (...factor) -> (...)")
+declare_form(product, "(...) (...factor) -> (...)")
 
 
 @product.kernel()  # no body: a cast of the data would be another pass over memory

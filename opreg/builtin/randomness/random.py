@@ -24,7 +24,7 @@ from ...core.rules import Attrs, Dtypes
 from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import add_into, as_output, like_inputs
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
@@ -184,7 +184,7 @@ def _check(row: Distribution, attrs: Attrs) -> None:
         raise AttrError(f"expected {row.valid(row.parameters)}, got {values}")
 
 
-def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
+def _declare_draw(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
     """Declare that an operator fills its result with random values, without a gradient.
 
     ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws the values. With the attribute ``shape``, it draws an
@@ -243,8 +243,8 @@ def _with_attributes(row: Distribution) -> None:
         _check(row, attrs)
         return data[0] if data else inferred_shape(attrs["shape"])
 
-    _drawing(op, row.draw)
-    _drawing(like, row.draw)
+    _declare_draw(op, row.draw)
+    _declare_draw(like, row.draw)
     register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
     register(like)
 
@@ -258,7 +258,7 @@ def _with_arrays(row: Distribution) -> None:
                 f"which is NaN unless {row.valid(row.inputs)}.")
 
     op.types(_types)
-    formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
+    declare_form(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     def draw(xp, rng, shape, dtype, out, *arrays):
         work = _work(dtype)
@@ -270,7 +270,7 @@ def _with_arrays(row: Distribution) -> None:
         drawn = row.draw(xp, rng, shape, dtype, None, *used)
         return xp.where(sound.reshape(spread), drawn, xp.asarray(math.nan, dtype=work))
 
-    _drawing(op, draw)
+    _declare_draw(op, draw)
     register(op, f"sample_{row.name}")
 
 
@@ -300,7 +300,8 @@ def randint_infer(*, low, high, shape, dtype):
     return inferred_shape(shape)
 
 
-_drawing(randint, lambda xp, rng, shape, dtype, out, *, low, high: rng.integers(low, high, shape, dtype=dtype), INT32)
+_declare_draw(randint, lambda xp, rng, shape, dtype, out, *, low, high: rng.integers(low, high, shape, dtype=dtype),
+              INT32)
 
 
 # ------------------------------------------------------------------------------------- by given probabilities

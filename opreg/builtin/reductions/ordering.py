@@ -17,8 +17,8 @@ from ...core.spec import ANY, Shape, flattened, is_floating, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..lookup.indexing import check_some, integer_indices, places_along, puts_back
+from ..forms import declare_form
+from ..lookup.indexing import check_some, declare_scatter, integer_indices, places_along
 from ..outputs import adjoint_pair
 from ..places import declare_reads
 from ..samples import along
@@ -91,7 +91,7 @@ def topk_types(ins, outs, *, ret_typ, dtype):
     return ins, [dtype]
 
 
-def _ranking(op: Op, ret_typ: Returned = "both") -> None:
+def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
     operator has an attribute for this."""
     along(op, flat=True)
@@ -118,9 +118,9 @@ def _ranking(op: Op, ret_typ: Returned = "both") -> None:
         return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
 
-_ranking(sort)
-_ranking(argsort, "indices")
-_ranking(topk)
+_declare_sort(sort)
+_declare_sort(argsort, "indices")
+_declare_sort(topk)
 
 
 @topk.grad
@@ -175,7 +175,7 @@ def _flat_places(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int | N
     return places_along(xp, indices.reshape(outer, indices.shape[axis], inner), flat, axis)
 
 
-puts_back(put_along_axis, _flat_places)
+declare_scatter(put_along_axis, _flat_places)
 
 
 # ---------------------------------------------------------------------------------------------- histogram
@@ -227,7 +227,7 @@ def getnnz(data, *, axis: Literal[0, 1] | None = None):
     return ops.reshape(ops._np_sum(stored, axis=axis), shape=(-1,))
 
 
-formed(getnnz, "(rows, columns) ->")
+declare_form(getnnz, "(rows, columns) ->")
 getnnz.grad(ZERO)
 
 
@@ -244,5 +244,5 @@ def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = 
     return ops.Cast(ops._np_all(near), dtype="uint8")
 
 
-formed(allclose, "(...) (...) -> ()")
+declare_form(allclose, "(...) (...) -> ()")
 allclose.grad(ZERO)

@@ -18,7 +18,7 @@ from ...core.spec import show
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import in_dtype_of, widened
 from .boxes import columns, decode_boxes, first_of, joined, offsets, overlaps, rows_at
 
@@ -127,7 +127,8 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     return tuple([ops.Cast(array, dtype=dtype) for array in flat])
 
 
-formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
+declare_form(target,
+             "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
 target.grad(ZERO)
 
 
@@ -195,5 +196,5 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     return in_dtype_of(ops._npi_where_rscalar(first_of(counts, n)[:, :, None], rows, scalar=-1.0), cls_prob)
 
 
-formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
+declare_form(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
 detection.grad(ZERO)

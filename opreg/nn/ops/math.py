@@ -257,7 +257,7 @@ def fmod(input: TensorLike, other: TensorLike) -> Tensor:
     return x - y * div(x, y, rounding_mode="trunc")
 
 
-def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
+def _symmetric(name: str, scalar_op: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
     """A symmetric function of two operands, one of which may be a number."""
 
     def function(input: TensorLike, other: TensorLike) -> Tensor:
@@ -277,8 +277,8 @@ def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[Ten
     return function
 
 
-maximum = fmax = _broadcasting("maximum", "_maximum_scalar", "broadcast_maximum", "The larger one, or NaN.")
-minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
+maximum = fmax = _symmetric("maximum", "_maximum_scalar", "broadcast_maximum", "The larger one, or NaN.")
+minimum = fmin = _symmetric("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
 
 
 def hypot(input: TensorLike, other: TensorLike) -> Tensor:
