@@ -15,8 +15,8 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
-           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widened", "in_dtype_of",
-           "out_like", "out_or_empty_like", "write_out"]
+           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widened",
+           "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:

@@ -166,7 +166,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, mode=True, per_instance=True,
             optional_out_grads=optional_out_grads)
-    op.together(_through)
+    op.together(_infer_body)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
     op.inline(_inline_body)
@@ -174,7 +174,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
     return op
 
 
-def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
+def _infer_body(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
     specs = inference.infer_body(Graph(record.heads), inputs, ins)

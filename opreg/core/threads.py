@@ -25,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
+__all__ = ["count", "run", "call_all", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
            "no_foreign_threads"]
 
 # An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
@@ -168,7 +168,7 @@ def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool
         if shared and len(parts) > 1 and count() > 1:
             _share(parts, apart)
         else:
-            in_turn(parts)
+            call_all(parts)
     finally:
         np.setbufsize(before)
 
@@ -196,7 +196,7 @@ def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
         raise job.error
 
 
-def in_turn(functions: Iterable[Callable[[], object]]) -> None:
+def call_all(functions: Iterable[Callable[[], object]]) -> None:
     """Call all functions, one after the other."""
     for function in functions:
         function()

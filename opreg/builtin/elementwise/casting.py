@@ -22,7 +22,7 @@ from ..shapes.shape import declare_unchanged
 __all__: list[str] = []
 
 
-def passed(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
+def pass_gradient(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
     """The gradient rule of an operator that returns its first input; other inputs have no gradient."""
     return (g, *[None] * (len(ins) - 1))
 
@@ -50,7 +50,7 @@ def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):
     declare_unchanged(_op)
-    _op.grad(ZERO if _op is stop_gradient else passed)
+    _op.grad(ZERO if _op is stop_gradient else pass_gradient)
 
 for _op in (copy, stop_gradient):
     alike(_op)

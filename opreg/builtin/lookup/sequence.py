@@ -76,8 +76,8 @@ def sequence_mask_view(array, *, use_sequence_length):
     return None if use_sequence_length else array
 
 
-def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
-                ) -> tuple[Array, Any, Any]:
+def _padding_mask(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
+                  ) -> tuple[Array, Any, Any]:
     """The data, the mask of the padding of each sequence, and the value written there."""
     if length is None:
         return data, slice(0), 0
@@ -85,7 +85,7 @@ def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, va
     return data, times >= lengths, value if is_floating(data.dtype) else constant(xp, value, data.dtype)
 
 
-declare_writes(sequence_mask, _behind_end)
+declare_writes(sequence_mask, _padding_mask)
 
 
 linear(sequence_mask, sequence_mask, without=("value",))

@@ -33,7 +33,7 @@ from ..shapes.broadcasting import reduced_like
 from ..shapes.creation import declare_fill
 from ..shapes.shape import copy_view, declare_reshape, delivered, reshape_fill
 from ..shapes.subscript import subscript_infer
-from .numpy_like_numbers import floating_of, of_floats
+from .numpy_like_numbers import floating_of, widest_float
 
 __all__: list[str] = []
 
@@ -393,16 +393,16 @@ def _declare_quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
 
 
 def _true_divide(x1, x2):
-    dtype = of_floats(x1.dtype, x2.dtype)
+    dtype = widest_float(x1.dtype, x2.dtype)
     return ops.broadcast_div(ops.Cast(x1, dtype=dtype), ops.Cast(x2, dtype=dtype))
 
 
 def _true_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._div_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
+    return ops._div_scalar(ops.Cast(data, dtype=widest_float(data.dtype)), scalar=scalar)
 
 
 def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._rdiv_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
+    return ops._rdiv_scalar(ops.Cast(data, dtype=widest_float(data.dtype)), scalar=scalar)
 
 
 _declare_quotient("_npi_true_divide", "``x1 / x2``, floating-point also for integers. Shapes broadcast.", _true_divide)

@@ -23,7 +23,7 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..matrices.linalg import transposed
 from ..outputs import declare_array_function
-from .numpy_like_numbers import floating_of, of_floats
+from .numpy_like_numbers import floating_of, widest_float
 
 __all__: list[str] = []
 
@@ -38,7 +38,7 @@ def _matrices(A: Shape, square: bool = False) -> tuple[Shape, int, int]:
 
 
 @composed(name="_of_matrices", types="T,*?->T", unread=(1,))
-def of_matrices(data, A):
+def broadcast_to_matrices(data, A):
     """``data``, one element for each of the matrices ``A``, in the shape of the leading axes of ``A``."""
     return ops._np_reshape(data, newshape=A.shape[:-2])
 
@@ -307,7 +307,7 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
     """The norm of all elements, of vectors along one axis, or of matrices over two. ``flag`` is 1 for the Frobenius
     norm, 2 for the nuclear norm, -2 for the norm of all elements; otherwise ``ord`` chooses the norm. Without ``axis``,
     ``data`` is a vector or a matrix according to its rank. Integers give float32."""
-    dtype = of_floats(data.dtype)
+    dtype = widest_float(data.dtype)
     if data.dtype != dtype:
         data = ops.Cast(data, dtype=dtype)
     if flag in (-2, 1):

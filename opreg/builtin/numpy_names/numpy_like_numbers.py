@@ -23,7 +23,7 @@ from ..outputs import declare_array_function
 from ..samples import alike
 from .numpy_like_shapes import flat_shape, shaped
 
-__all__ = ["floating_of", "of_floats", "promoted"]
+__all__ = ["floating_of", "widest_float", "promoted"]
 
 Axes = int | tuple[int, ...] | None
 Dtypes = list[np.dtype | None]
@@ -32,12 +32,12 @@ Dtypes = list[np.dtype | None]
 # ---------------------------------------------------------------------------------------------- floating results
 
 
-def of_floats(*dtypes: Any) -> np.dtype:
+def widest_float(*dtypes: Any) -> np.dtype:
     """The widest floating dtype, or float32 without any.
 
     Examples
     --------
-    >>> of_floats("float16", "int64"), of_floats("int8")
+    >>> widest_float("float16", "int64"), of_floats("int8")
     (dtype('float16'), dtype('float32'))
     """
     floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
@@ -63,12 +63,12 @@ def floating_of(op: Op) -> None:
     def floating_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         if any(each is None for each in ins):
             return ins, outs
-        return ins, [of_floats(*ins)] * len(outs)
+        return ins, [widest_float(*ins)] * len(outs)
 
 
 def _floats(*values: Any) -> list[Any]:
     """Values in the widest floating dtype of them."""
-    dtype = of_floats(*[value.dtype for value in values])
+    dtype = widest_float(*[value.dtype for value in values])
     return [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in values]
 
 
@@ -341,7 +341,7 @@ def percentile(a, *q, axis: Axes = None, interpolation: Interpolation = "linear"
 
 @percentile.types
 def percentile_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    return ins, outs if ins[0] is None else [of_floats(ins[0])]
+    return ins, outs if ins[0] is None else [widest_float(ins[0])]
 
 
 @percentile.infer
@@ -355,7 +355,7 @@ def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation:
     result = xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims)
     if q:  # CuPy takes one axis of percentiles
         result = result.reshape((*q[0].shape, *result.shape[1:]))
-    return result.astype(of_floats(a.dtype))
+    return result.astype(widest_float(a.dtype))
 
 
 declare_array_function(percentile, _percentile)  # no body: it sorts

@@ -80,14 +80,14 @@ def _raise_rank(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _each_own(ins: list, outs: list) -> tuple[list, list]:
+def _own_dtypes(ins: list, outs: list) -> tuple[list, list]:
     """Each output has the dtype of its input."""
     same = [own or out for own, out in zip(ins, outs)]
     return same, same
 
 
 def _raising(rank: int) -> None:
-    @composed(name=f"_np_atleast_{rank}d", types=_each_own, outputs=lambda *, num_args: numbered(num_args))
+    @composed(name=f"_np_atleast_{rank}d", types=_own_dtypes, outputs=lambda *, num_args: numbered(num_args))
     def op(*arys, num_args: Few = 1):
         """Raised arrays."""
         return tuple([shaped(ary, _raise_rank(ary.shape, rank)) for ary in arys])

@@ -21,7 +21,7 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Dtypes
-from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
+from ...core.spec import ANY, Shape, common_dtype, largest_exact_integer, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
@@ -44,7 +44,7 @@ def _dims(shape: int | Shape | None) -> Shape:
     return () if shape is None else (shape,) if isinstance(shape, int) else shape
 
 
-def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
+def _chosen_dtype(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
     """The output's dtype given by an attribute, or None; refused unless it is valid."""
     if dtype is not None and dtype.name not in valid:
         raise AttrError(f"attribute dtype: expected one of {', '.join(valid)}, got {dtype}")
@@ -56,7 +56,7 @@ def _work(dtype: np.dtype) -> Working:
     return "float64" if dtype == FLOAT64 else "float32"
 
 
-def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
+def _draw_target(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
     """The dtype in which a generator draws, and ``out`` if it can be filled directly."""
     work = _work(dtype)
     fills = out is not None and out.dtype == work and out.shape == shape and out.flags.c_contiguous
@@ -70,7 +70,7 @@ def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
 
 def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
              low: Parameter, high: Parameter) -> Array:
-    x = rng.random(shape, **_into(shape, dtype, out))
+    x = rng.random(shape, **_draw_target(shape, dtype, out))
     from_zero = isinstance(low, float) and low == 0.0
     if not from_zero or high != 1.0:
         x *= high - low
@@ -83,7 +83,7 @@ def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.
 
 def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None, loc: Parameter,
             scale: Parameter) -> Array:
-    x = rng.standard_normal(shape, **_into(shape, dtype, out))
+    x = rng.standard_normal(shape, **_draw_target(shape, dtype, out))
     if not isinstance(scale, float) or scale != 1.0:
         x *= scale
     if not isinstance(loc, float) or loc != 0.0:
@@ -93,14 +93,14 @@ def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.d
 
 def _gamma(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
            alpha: Parameter, beta: Parameter) -> Array:
-    x = rng.standard_gamma(alpha, shape, **_into(shape, dtype, out))
+    x = rng.standard_gamma(alpha, shape, **_draw_target(shape, dtype, out))
     x *= beta
     return x
 
 
 def _exponential(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
                  lam: Parameter) -> Array:
-    x = rng.standard_exponential(shape, **_into(shape, dtype, out))
+    x = rng.standard_exponential(shape, **_draw_target(shape, dtype, out))
     x /= lam
     return x
 
@@ -216,7 +216,7 @@ def _declare_draw(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT3
 
 def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
     """Parameters have the same dtype, and the output has a floating dtype."""
-    return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
+    return [common_dtype(ins)] * len(ins), outs if dtype is None else _chosen_dtype(dtype, FLOATS)
 
 
 def _fields(row: Distribution) -> list[Field]:
@@ -287,7 +287,7 @@ def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
 
 @randint.types
 def randint_types(ins, outs, *, dtype):
-    return ins, _one_of(dtype or INT32, ("int32", "int64"))
+    return ins, _chosen_dtype(dtype or INT32, ("int32", "int64"))
 
 
 @randint.infer
@@ -323,7 +323,7 @@ def multinomial(data, *, shape: Size = (), get_prob: bool = False,
 
 @multinomial.types
 def multinomial_types(ins, outs, *, get_prob, dtype):
-    drawn = _one_of(dtype, ("uint8", "int32", *FLOATS))
+    drawn = _chosen_dtype(dtype, ("uint8", "int32", *FLOATS))
     if not get_prob:
         return ins, drawn
     dtype_of_data = common_dtype([ins[0], outs[1]])
@@ -336,7 +336,7 @@ def multinomial_infer(data, *, shape, get_prob, dtype):
         raise ShapeError("data: expected probabilities in the last axis, got a scalar")
     if data[-1] is not ANY and data[-1] == 0:
         raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
-    if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
+    if data[-1] is not ANY and data[-1] - 1 > largest_exact_integer(dtype):
         raise ShapeError(f"data: the indices of {data[-1]} probabilities do not all fit {dtype}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn

@@ -113,7 +113,7 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
             return places
         if ret_typ == "mask":
             mask = xp.zeros(data.shape, data.dtype)
-            mask[_along(xp, places, data.shape, axis)] = 1
+            mask[_axis_key(xp, places, data.shape, axis)] = 1
             return mask.reshape(shape)
         return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
@@ -130,7 +130,7 @@ def topk_grad(g, ins, outs, *, axis, ret_typ):
     return (None,)
 
 
-def _along(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
+def _axis_key(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
     """The key of places along an axis of a shape."""
     key = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
     key[axis] = places
@@ -153,7 +153,7 @@ def take_along_axis_infer(data, indices, *, axis):
 
 def _at_indices(xp: ArrayModule, data: Array, indices: Array, *, axis: int | None) -> tuple[Array, tuple[Array, ...]]:
     shape, axis = flattened(data.shape, axis)
-    return data.reshape(shape), _along(xp, indices.astype(xp.int64), shape, axis)
+    return data.reshape(shape), _axis_key(xp, indices.astype(xp.int64), shape, axis)
 
 
 declare_reads(take_along_axis, _at_indices)

@@ -115,7 +115,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     background = ops._npi_greater(real[:, :1], positive)
     if negative_mining_ratio > 0:
         free = ops._npi_logical_and(background, ops._npi_less_scalar(overlap, scalar=negative_mining_thresh))
-        background = _hard(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
+        background = _hard_negatives(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
     matched = rows_at(label, best)
     steps = offsets(_center_and_sides(anchor), _center_and_sides(matched[:, :, 1:5]))
     mask = positive[:, :, None]
@@ -143,7 +143,7 @@ def _matches(shared: Any, threshold: float) -> tuple[Any, Any, Any]:
     return best, positive, overlap
 
 
-def _hard(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
+def _hard_negatives(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
     """Hard negatives: the unmatched anchors with the lowest probability of background, ``share`` times as many as
     objects."""
     sure = ops.softmax(cls_pred, axis=1)[:, 0]
