@@ -145,7 +145,7 @@ class _Unpickler(pickle.Unpickler):
         for opcode, argument, _ in pickletools.genops(content):
             if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
                 raise FileFormatError(f"expected an index below {len(content)}, found {argument}")
-        super().__init__(io.BytesIO(content), encoding="utf-8")  # of texts that Python 2 wrote
+        super().__init__(io.BytesIO(content), encoding="utf-8")  # the encoding of texts that Python 2 wrote
         self.storage = storage
 
     def find_class(self, module: str, name: str) -> Any:

@@ -321,7 +321,7 @@ def _namespace(manner: str, space: Namespace) -> str:
 
 
 def _annotations(function: Callable) -> dict[str, str]:
-    """The annotations of a function as they are written; Any for one with a name that the stubs do not have."""
+    """The annotations of a function as they are written; ``Any`` for an annotation that names what the stubs lack."""
     return {name: text if _TYPE_NAMES.issuperset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)) else "Any"
             for name, text in inspect.unwrap(function).__annotations__.items()}
 

@@ -72,7 +72,7 @@ _STEP = 64
 _PARTS = 8
 
 _clock = time.perf_counter
-_OWN_THREADS = 1  # what openblas_get_parallel returns unless the threads are OpenMP's
+_OWN_THREADS = 1  # the result of openblas_get_parallel, unless the threads are OpenMP's
 
 
 @functools.cache

@@ -246,7 +246,7 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
-    if trace is None:  # of an executor: the nodes join those of the gradient
+    if trace is None:  # an executor runs it: the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()

@@ -85,7 +85,7 @@ def _part(part: Any) -> Any:
         if not any(isinstance(bound, TensorBase) for bound in bounds):
             return part
         return slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-    elif isinstance(part, (bool, np.bool_)):  # as an attribute a boolean would be equal to an integer
+    elif isinstance(part, (bool, np.bool_)):  # an attribute True would be equal to 1
         return np.array(bool(part))
     elif isinstance(part, (list, tuple, range)):
         part = np.asarray(on_host(part, (TensorBase, NDArray)))

@@ -107,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"opreg {chosen}: {error_text(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # of a user's module, or of this library
+    except Exception as error:  # an error of a user's module, or of this library
         traceback.print_exception(error.with_traceback(users(error.__traceback__)))
     return 2
 

@@ -87,7 +87,7 @@ class _Job:
                 self.error = error
 
     def help(self) -> None:
-        """``work`` in another thread than the caller's."""
+        """Run ``work`` in a helper thread."""
         with self.idle:
             self.helping += 1
         self.work()
@@ -112,7 +112,7 @@ class _Pool:
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self.helpers = [threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True)
                         for i in range(helpers)]
-        self.cores = self.allowed = _cores()  # of the thread that starts the helpers; they inherit them
+        self.cores = self.allowed = _cores()  # helpers inherit the cores of the thread that starts them
         self.avoided = -1
         for helper in self.helpers:
             helper.start()

@@ -494,7 +494,7 @@ class Parameter(Checked):
 def _overwrite(target: NDArray, data: Any) -> None:
     """Write values to an array with ``attach_grad``, which stays the same variable of the tape."""
     entry, target._entry = target._entry, None
-    if MODE.current().paused:  # what was recorded before reads the old values
+    if MODE.current().paused:  # recorded operators read the old values
         target._data = target._ctx.run(target._data.copy)
         renew_memory(target)
     try:

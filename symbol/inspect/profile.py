@@ -29,7 +29,7 @@ from .work import count_work, names_of, scaled, time_text, title_of
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
 _COPIED = min(max(1 << 28, 2 * processor().l3), 1 << 30)  # bytes of the array that is copied, more than any cache
-_ORDER = 1024  # of the square matrices that are multiplied
+_ORDER = 1024  # the size of the square matrices that are multiplied
 _TIMES = 5
 _SHOWN = 40  # rows of a table by default
 

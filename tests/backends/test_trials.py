@@ -179,7 +179,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     other = _bound(_attention(4, 4), x=(4, 64, 96))
     assert "onednn declined: OPREG_TUNE=0 allows no trial" in other.explain()
     want = _results(other)
-    monkeypatch.setattr(shared_library, "_FORKED", [True])  # as in a forked child, whose steps do without the library
+    monkeypatch.setattr(shared_library, "_FORKED", [True])  # steps in a forked child do without the library
     for results in (found, _results(executor)):
         for got, expected in zip(results, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 * np.abs(expected).max())

@@ -490,7 +490,7 @@ around.grad(ZERO)
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
-    return delivered(xp.around(x, decimals), out)  # of integers it may be floating-point values for a moment
+    return delivered(xp.around(x, decimals), out)  # NumPy may round integers as floating-point values
 
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))

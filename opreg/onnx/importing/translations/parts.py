@@ -127,7 +127,7 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
-    for place, most in enumerate(shape):  # of other axes the first elements are read
+    for place, most in enumerate(shape):  # along other axes the first elements are read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
     return gather_along(node, x, indices, axis)
@@ -224,7 +224,7 @@ def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) ->
     if reduction == "none":
         return ops._scatter_set_nd(x, updates, node.lift(places))
     if reduction == "add":
-        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds updates with equal indices
+        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # it adds updates with equal indices
     if reduction in ("max", "min") and is_floating(node.dtype(x)):
         return _extreme(node, x, node.lift(places), updates, reduction == "min")
     if MODE.recording and is_floating(node.dtype(x)):
