@@ -12,6 +12,7 @@ import numpy as np
 
 from ..core import arguments as calls
 from ..core.dispatch import call
+from ..core.invalidation import EDITION
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, combined_shape, filled_shapes
@@ -235,10 +236,10 @@ class FunctionUse(Use):
         return self.op.rules.shapes is self.defined.shapes_by_run
 
     def _dry_run(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
-        """Shapes and dtypes of the results by a dry run, cached for the use until a value changes that the function
-        reads."""
-        key, version = (traced, *specs), self.defined.function_reads.version()
-        if key not in self.memo or self.memo[key][0] is not version:
+        """Shapes and dtypes of the results by a dry run, cached for the use until a value or an operator changes that
+        the function reads; not cached if such a value cannot be compared."""
+        key, version = (traced, *specs), (self.defined.function_reads.version(), EDITION[0])
+        if version[0] is None or key not in self.memo or self.memo[key][0] != version:
             self.memo[key] = version, dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
                 arrays, ctx, MODE.training), specs, traced)
         found: list[Spec] = self.memo[key][1]

@@ -187,6 +187,28 @@ def test_a_dry_run_is_repeated_when_the_function_reads_another_value() -> None:
             assert graph.bind(mx.cpu(), {"x": nd.ones((3, 2))}).forward()[0].shape == (count, 2)
 
 
+@pytest.mark.filterwarnings("ignore:operator '_example_called_rows'")
+def test_a_dry_run_is_repeated_for_what_cannot_be_compared() -> None:
+    """A value that code of text reads, and an operator that another one has replaced."""
+    names = {"count": 1}
+    mx.operator.define(lambda x: x[:1], name="_example_called_rows")
+
+    @mx.operator.define(name="_example_hidden_rows")
+    def hidden(x):  # type: ignore[no-untyped-def]
+        return x[:eval("count", names)]
+
+    @mx.operator.define(name="_example_calling_rows")
+    def calling(x):  # type: ignore[no-untyped-def]
+        return nd.custom._example_called_rows(x)
+
+    graphs = [hidden(sym.var("x")), calling(sym.var("x"))]
+    for names["count"], first in ((1, lambda x: x[:1]), (2, lambda x: x[:2]), (1, lambda x: x[:1])):
+        mx.operator.define(first, name="_example_called_rows")
+        for graph in graphs:
+            assert graph.infer_shape(x=(3, 2))[1] == [(names["count"], 2)]
+            assert graph.bind(mx.cpu(), {"x": nd.ones((3, 2))}).forward()[0].shape == (names["count"], 2)
+
+
 def test_a_shape_rule_is_asked_again_by_a_compiled_function() -> None:
     names: dict[str, Any] = {"__name__": "module_of_a_rule", "mx": mx, "count": 1}
     exec("rows = mx.operator.define(lambda x: x[:count], name='_example_rows_by_rule')\n"
