@@ -51,9 +51,9 @@ class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
     Plans read parameters from the parameters' own memory, so each run sees their current values. When a parameter gets
-    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body of a
-    traced operator read from outside. Inputs of another shape or dtype have plans of their own, and so have training
-    and inference.
+    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body or
+    the gradient rule of a user's operator read from outside. Inputs of another shape or dtype have plans of their own,
+    and so have training and inference.
 
     Parameters
     ----------
@@ -86,13 +86,15 @@ class BlockPlans:
         training = MODE.current().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
-        if kind is None or (kind[2] is not None and kind[2]() is not None):
+        compiled = None if kind is None else kind[1]
+        # Values that a gradient rule reads join the reads with the first plan for gradients.
+        check = None if compiled is None else compiled.reads.check
+        if kind is None or (check is not None and check() is not None):
             with self._lock:
                 graph = self._infer_lengths(data, weights)
-                compiled = self._compiled(graph, data, placed, training)
-                kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
+                kind = self._eagerly(graph, weights), self._compiled(graph, data, placed, training)
             placed.kinds.keep(key, kind)
-        function, compiled, _ = kind
+        function, compiled = kind
         given = [tensor(value) for value in data]
         results = function(*given) if compiled is None else compiled.call(function, given)
         if compiled is not None and len(results) == len(compiled.traced.heads):
