@@ -76,7 +76,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or traced.may_stop  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
