@@ -146,6 +146,8 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                                  "net._func = lambda F, x: x * 4"),
     "setting of a layer that its class has": ("net, layer = inside(nn.SELU())", "layer._act_type = 'gelu'",
                                               "del layer._act_type"),
+    "setting of a layer by vars()": ("net, layer = inside(nn.SELU())", "vars(layer)['_act_type'] = 'gelu'",
+                                     "layer._act_type = 'elu'"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
     "function behind a wrapper of hybrid_forward": (
         "def wrap(f):\n    @functools.wraps(f)\n    def wrapper(*args, **kwargs): return f(*args, **kwargs)\n"
