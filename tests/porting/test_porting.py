@@ -122,6 +122,7 @@ REWRITTEN = [
     ("import numpy\nx = numpy.bool, numpy.product(y)", "import numpy\nx = bool, numpy.prod(y)"),
     ("import numpy as np\nint = 3\nx = np.int", "import numpy as np\nint = 3\nx = np.int_"),
     ("import numpy as np\nx = np.reshape(y, newshape=(2, 3))", "import numpy as np\nx = np.reshape(y, (2, 3))"),
+    ("import numpy as np\nx = np.reshape(y, newshape=(-1))", "import numpy as np\nx = np.reshape(y, (-1))"),
     ("from numpy import histogram as h\nx = h(y, normed=True)",
      "from numpy import histogram as h\nx = h(y, density=True)"),
     ("import numpy as np\nz = np.quantile(y, .5, interpolation='lower')",
