@@ -237,4 +237,5 @@ def loads(node: ast.Call, source: Source) -> None:
             and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
         source.need("import ast")
-        source.wrap_argument(node, argument, "ast.literal_eval(", f") if isinstance({argument.id}, str) else {argument.id}")
+        text = argument.id
+        source.wrap_argument(node, argument, "ast.literal_eval(", f") if isinstance({text}, str) else {text}")
