@@ -80,7 +80,7 @@ class Record:
         self.function, self.ins, self.assumed, self.title, self.source = function, list(ins), assumed, title, source
         self.outs = assumed.specs
         self.differentiated = self.structured = self.learned = self.followed = False
-        self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
+        self._own_runs: dict[Record, RecordedRun] = {}  # runs by executors; compiled functions store theirs in plans
         self.place: Hashable = None
         self.signatures: CallSignatures
         self._backs = 0

@@ -140,7 +140,7 @@ class ValueReads(AttributeReads):
         cls = type(value)
         if issubclass(cls, PLAIN) and not hookable(cls) and cls is not np.void:
             return
-        self.meet(value)
+        self.note_use(value)
         if id(value) in self._read:
             return
         self._read.add(id(value))
@@ -225,7 +225,7 @@ class ValueReads(AttributeReads):
         else:
             self.comparisons.content(value, label)
 
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """Note that code uses a value: reads of its attributes are noted from now on."""
         cls = type(value)
         if self.copies and issubclass(cls, NDArray) and cls is not TracedNDArray:
@@ -253,7 +253,7 @@ class ValueReads(AttributeReads):
             if is_user_module(value.__module__):
                 self._add_owner(value)
                 self._classes[value] = None
-                self.meet(type(value))
+                self.note_use(type(value))
                 if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
                     self.comparisons.path(value, "{}.__new__.__defaults__", value.__new__.__defaults__, value.__name__)
         elif issubclass(cls, types.FunctionType):
@@ -263,17 +263,17 @@ class ValueReads(AttributeReads):
                 self._read_function(value)
             self._add_owner(value)
         elif issubclass(cls, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
-            self.meet(getattr(value, "__self__", None))
-            self.meet(getattr(value, "__func__", None))
+            self.note_use(getattr(value, "__self__", None))
+            self.note_use(getattr(value, "__func__", None))
         elif issubclass(cls, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
-                self.meet(part)
+                self.note_use(part)
         elif issubclass(cls, _VIEWS):
             for part in gc.get_referents(value):
-                self.meet(part)
+                self.note_use(part)
         elif issubclass(cls, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
-                self.meet(element)
+                self.note_use(element)
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
         elif is_generator(value):
@@ -287,7 +287,7 @@ class ValueReads(AttributeReads):
                 self._add_owner(value)
         elif getattr(cls, "compiled", False) is True:
             self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
-            self.meet(value.function)
+            self.note_use(value.function)
         elif issubclass(cls, BufferContainer) and not is_user_module(cls.__module__):
             self._read_layer(value)
             self._add_owner(value)
@@ -296,7 +296,7 @@ class ValueReads(AttributeReads):
             if is_user_module(cls.__module__):
                 self._classes[cls] = None
             if not self._names.isdisjoint(OF_CLASS):
-                self.meet(cls)
+                self.note_use(cls)
             if issubclass(cls, logging.Logger):
                 self._add_owner(value)
         elif cls is threading.local or issubclass(cls, enum.Enum):
@@ -304,7 +304,7 @@ class ValueReads(AttributeReads):
         if cls is CACHED:
             self._caches.append(value)
             function = value.__wrapped__
-            self.meet(function)
+            self.note_use(function)
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
                 self._read_code(function.__code__, function.__globals__)  # a cached function may not run in this trace
 
