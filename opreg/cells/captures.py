@@ -6,8 +6,8 @@ such as the Parameters of an adapter. The tape of a run shows on which of them e
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
@@ -18,7 +18,9 @@ from ..typing import Array
 from .bailout import LeftToPython, Sources
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Outside", "lent_entries", "sources_of", "variables_lent"]
+__all__ = ["Outside", "lent_entries", "sources_of", "variables_lent", "variables_of"]
+
+_data_of, _entry_of = attrgetter("_data"), attrgetter("_entry")
 
 
 class Outside(NamedTuple):
@@ -26,20 +28,25 @@ class Outside(NamedTuple):
 
     Attributes
     ----------
-    arrays : sequence of NDArray
-        Arrays that a call of Python may capture.
-    held : sequence of (NDArray, raw array, entry)
-        Arrays that the plan reads, their memory and their entry on the tape. A write while gradients are recorded gives
-        an array new ones.
+    held : sequence of NDArray
+        Arrays that the plan reads.
+    weights : sequence of NDArray
+        Arrays with respect to which running functions are differentiated. A call of Python may capture these, too.
+    memory : list of raw arrays
+        The memory of the arrays that the plan reads. A write while gradients are recorded gives an array another one.
+    entries : list
+        Their entries on the tape, which such a write replaces, too.
     """
 
-    arrays: Sequence[NDArray]
-    held: Sequence[tuple[NDArray, Array, TapeEntry | None]]
+    held: Sequence[NDArray]
+    weights: Sequence[NDArray]
+    memory: Sequence[Array]
+    entries: Sequence[TapeEntry | None]
 
     @classmethod
     def of(cls, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
         """The arrays that a plan reads, and those with respect to which running functions are differentiated."""
-        return cls([*held, *weights], [(array, array._data, array._entry) for array in held])
+        return cls(held, weights, list(map(_data_of, held)), list(map(_entry_of, held)))
 
     def refuse_writes(self, title: str) -> None:
         """Undo writes to arrays that the plan reads, and leave the function to Python.
@@ -49,7 +56,9 @@ class Outside(NamedTuple):
         LeftToPython
             The call wrote to such an array: steps of the plan would read the value before.
         """
-        written = [each for each in self.held if each[0]._data is not each[1]]
+        if all(map(is_, map(_data_of, self.held), self.memory)):
+            return
+        written = [each for each in zip(self.held, self.memory, self.entries) if each[0]._data is not each[1]]
         for array, data, entry in written:
             array._data, array._entry = data, entry
         if written:
@@ -66,7 +75,7 @@ class Outside(NamedTuple):
         LeftToPython
             The compiled function does not know such an array.
         """
-        known = {array._entry: array for array in self.arrays}
+        known = {array._entry: array for array in (*self.held, *self.weights)}
         arrays, variables = [], []
         for entry in entries:
             array = known.get(entry)
@@ -81,24 +90,34 @@ class Outside(NamedTuple):
         return arrays, variables
 
 
-@contextlib.contextmanager
-def lent_entries(arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None]) -> Iterator[None]:
+class lent_entries:
     """A context in which arrays have these entries on the tape."""
-    before = [array._entry for array in arrays]
-    for array, entry in zip(arrays, entries):
-        array._entry = entry
-    try:
-        yield
-    finally:
-        for array, entry in zip(arrays, before):
+
+    __slots__ = ("_arrays", "_entries", "_before")
+
+    def __init__(self, arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None]):
+        self._arrays, self._entries = arrays, entries
+
+    def __enter__(self) -> None:
+        self._before = list(map(_entry_of, self._arrays))
+        for array, entry in zip(self._arrays, self._entries):
+            array._entry = entry
+
+    def __exit__(self, *_: object) -> None:
+        for array, entry in zip(self._arrays, self._before):
             array._entry = entry
 
 
-def variables_lent(arrays: Iterable[NDArray]) -> contextlib.AbstractContextManager[None]:
-    """A context in which trained Parameters are variables, so that the tape shows what depends on them."""
-    without = [array for array in arrays
-               if array._entry is None and isinstance(array, Tensor) and array._requires_grad]
-    return lent_entries(without, [(Variable(array), 0) for array in without])
+def variables_of(arrays: Iterable[NDArray]) -> list[tuple[Tensor, TapeEntry]]:
+    """The tensors among arrays, and an entry as a variable for each."""
+    return [(array, (Variable(array), 0)) for array in arrays if isinstance(array, Tensor)]
+
+
+def variables_lent(pairs: Sequence[tuple[Tensor, TapeEntry]]) -> lent_entries:
+    """A context in which trained Parameters without an entry have these, so that the tape shows what depends on
+    them."""
+    without = [pair for pair in pairs if pair[0]._entry is None and pair[0]._requires_grad]
+    return lent_entries([array for array, _ in without], [entry for _, entry in without])
 
 
 def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:

@@ -72,12 +72,15 @@ class Record:
         Whether an earlier run found this signature.
     followed : bool
         Whether runs find out on which inputs and arrays from outside the results depend.
+    read : int
+        The number of inputs that are arguments of the function. Those after them have a place on the tape only.
     """
 
     def __init__(self, function: Callable[..., Any], ins: Sequence[Spec], assumed: CallSignature, title: str,
                  source: Record | None = None):
         self.function, self.ins, self.assumed, self.title, self.source = function, list(ins), assumed, title, source
         self.outs = assumed.specs
+        self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
         self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
         self.place: Hashable = None
@@ -121,15 +124,15 @@ class Record:
             if self.place is not None:
                 self.latest_run = (), results
             return results
+        # A gradient has the inputs of the operator that it belongs to.
+        theirs: Sequence[Tensor] = () if self.source is None else self.source.latest_run[0]
         variables = []
-        for value in values:
+        for value in values[:len(values) - len(theirs)]:
             value._entry = tape.Variable(value), 0
             variable = tensor_over(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
             variables.append(variable)
-        if self.source is not None:  # the gradient has the inputs of the operator that it belongs to
-            theirs = self.source.latest_run[0]
-            variables[len(variables) - len(theirs):] = theirs
+        variables += theirs
         self.latest_run = variables, []
         with Recording(True, None):
             self.latest_run = variables, self._results(values, variables if followed else None)
@@ -139,12 +142,12 @@ class Record:
         """Call the function and check its results: also on which variables they depend, if these are given."""
         assumed, start = self.assumed, tick()
         captured = assumed.captured
+        arguments = values[:self.read]
         if captured:
-            count = len(values) - len(captured)
-            with lent_entries(captured, [value._entry for value in values[count:]]):
-                returned = self.function(*values[:count])
+            with lent_entries(captured, [value._entry for value in values[self.read:]]):
+                returned = self.function(*arguments)
         else:
-            returned = self.function(*values)
+            returned = self.function(*arguments)
         structure, specs, same = None, self.outs, True
         if self.structured:
             results: list[Tensor] = []
@@ -207,13 +210,8 @@ class Record:
 
 def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence[int], *values: Tensor) -> list[Tensor]:
     """Gradients of some results of the latest run of a record with respect to some of its inputs."""
-    gradients = _all_gradients(record, heads, values)
-    return [gradients[i] for i in targets]
-
-
-def _all_gradients(record: Record, heads: Sequence[int], values: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of some results of the latest run of a record with respect to all inputs."""
     variables, every = record.latest_run
+    wanted = [variables[i] for i in targets]
     results = [every[i] for i in heads]
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
@@ -224,13 +222,13 @@ def _all_gradients(record: Record, heads: Sequence[int], values: Sequence[Tensor
                 place = places[id(result._entry)]
                 before = gradients[place]
                 gradients[place] = g if before is None else before + g
-            return [zeros_as(variable) if g is None else g
-                    for variable, g in zip(variables, gradients)]
+            return [zeros_as(variable) if (found := gradients[i]) is None else found
+                    for i, variable in zip(targets, wanted)]
     pairs = [(result, g) for result, g in zip(results, values) if result._entry is not None]
     if not pairs:
-        return [zeros_as(variable) for variable in variables]
+        return [zeros_as(variable) for variable in wanted]
     return [tensor(g) for g in backward_pass.gradients(
-        [head for head, _ in pairs], variables, [g for _, g in pairs], True, MODE.recording, None)]
+        [head for head, _ in pairs], wanted, [g for _, g in pairs], True, MODE.recording, None)]
 
 
 #: Calls a Python function with copies of the output gradients.
@@ -259,9 +257,11 @@ def _python_grad(g: Value | tuple[Value | None, ...], ins: Sequence[Value], outs
 @PYTHON.kernel("python", bound=True)
 def _python(step: Call) -> Callable[[], None]:
     record, ctx = step.attrs["record"], step.ctx
+    read = record.read
 
     def run() -> None:
-        results = record.run([tensor_over(array.copy(), ctx) for array in step.ins])
+        results = record.run([*[tensor_over(array.copy(), ctx) for array in step.ins[:read]],
+                              *[tensor_over(array, ctx) for array in step.ins[read:]]])
         for out, result in zip(step.outs, results):
             if out is not None:
                 out[...] = result._data
