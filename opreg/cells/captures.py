@@ -6,19 +6,19 @@ such as the Parameters of an adapter. The tape of a run shows on which of them e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter, is_
 from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
+from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry
 
 from ..core.declarations import ZERO
 from ..typing import Array
 from .bailout import LeftToPython, Sources
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Outside", "lent_entries", "sources_of", "variables_lent", "variables_of"]
+__all__ = ["Outside", "sources_of"]
 
 _data_of, _entry_of = attrgetter("_data"), attrgetter("_entry")
 
@@ -88,36 +88,6 @@ class Outside(NamedTuple):
             arrays.append(array)
             variables.append(variable)
         return arrays, variables
-
-
-class lent_entries:
-    """A context in which arrays have these entries on the tape."""
-
-    __slots__ = ("_arrays", "_entries", "_before")
-
-    def __init__(self, arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None]):
-        self._arrays, self._entries = arrays, entries
-
-    def __enter__(self) -> None:
-        self._before = list(map(_entry_of, self._arrays))
-        for array, entry in zip(self._arrays, self._entries):
-            array._entry = entry
-
-    def __exit__(self, *_: object) -> None:
-        for array, entry in zip(self._arrays, self._before):
-            array._entry = entry
-
-
-def variables_of(arrays: Iterable[NDArray]) -> list[tuple[Tensor, TapeEntry]]:
-    """The tensors among arrays, and an entry as a variable for each."""
-    return [(array, (Variable(array), 0)) for array in arrays if isinstance(array, Tensor)]
-
-
-def variables_lent(pairs: Sequence[tuple[Tensor, TapeEntry]]) -> lent_entries:
-    """A context in which trained Parameters without an entry have these, so that the tape shows what depends on
-    them."""
-    without = [pair for pair in pairs if pair[0]._entry is None and pair[0]._requires_grad]
-    return lent_entries([array for array, _ in without], [entry for _, entry in without])
 
 
 def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:
