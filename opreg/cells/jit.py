@@ -43,6 +43,7 @@ from .tensor_hooks import has_hooks
 from .traced import trace_function
 from .traced_tensor import has_attribute
 from .tree import Structure
+from .variables import ONE_THREAD
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
 
@@ -58,8 +59,6 @@ VARIANTS = 32
 PAST = 3
 #: Traces in a row that serve one run each, because a value that the function reads changes every time.
 WASTED = 8
-#: Held while a compiled function runs that calls hooks: meanwhile Parameters have entries on the tape of this thread.
-_CALLING = rlock()
 
 
 class _Python:
@@ -188,7 +187,7 @@ class Cache:
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
             return self._tried(function, kind, leaves, args, kwargs)
-        with _CALLING, self._lock:
+        with ONE_THREAD, self._lock:
             try:
                 return self._tried(function, kind, leaves, args, kwargs)
             finally:
