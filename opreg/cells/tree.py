@@ -178,7 +178,7 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     kind = structure[0]
     if kind == "constant":
         return structure[1]
-    parts = [rebuild(part, leaves) for part in structure[2]]
+    parts = [next(leaves) if part is LEAF else rebuild(part, leaves) for part in structure[2]]
     if len(structure) > 3:
         return _of_class(structure, parts)
     if kind == "mutable":

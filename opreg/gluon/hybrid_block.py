@@ -239,7 +239,8 @@ class HybridBlock(Block):
         data = [value for value in flat if value is not None]
         outs = plans(data) if self._monitor is None else plans.watched(data, *self._monitor)
         numpy = _any_numpy(data)
-        faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
+        faces: Any = self._faces
+        faces = faces[1] if faces is not None and faces[0] is numpy else [numpy] * len(outs)
         if True in faces:
             outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
         return regroup(outs, self._out_format)

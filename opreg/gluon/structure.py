@@ -48,6 +48,10 @@ def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
     flat: list[Any] = []
     formats: list[Format] = []
     for part in value:
+        if isinstance(part, ARRAYS):
+            flat.append(part)
+            formats.append(0)
+            continue
         values, inner = flatten(part, what)
         flat += values
         formats.append(inner)

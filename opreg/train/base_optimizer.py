@@ -238,15 +238,16 @@ class Optimizer(Checked):
         ------
         AttrError
             For an unregistered name.
-        TypeError
-            For a keyword that the optimizer does not take; a note has the nearest.
+        ArgumentError
+            For a keyword that the optimizer does not take, with the nearest that it does.
 
         Examples
         --------
         >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
         0.9
         """
-        return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
+        made: Optimizer = Optimizer.opt_registry.find(name)(**kwargs)
+        return made
 
     def updater(self) -> Updater:
         """The updater that applies this optimizer to weights by index, and holds their states."""

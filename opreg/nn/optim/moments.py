@@ -238,7 +238,7 @@ class AdaFactor(Rule):
 
     def __init__(self, params: Params, learning_rate: Rate | None = None, eps: tuple[float, float] = (1e-30, 1e-3),
                  clip_threshold: float = 1.0, decay_rate: float = 0.8, beta1: float | None = 0.9,
-                 weight_decay: float = 0.0, scale_parameter: bool = True, relative_step: bool = True,
+                 weight_decay: float | Cell = 0.0, scale_parameter: bool = True, relative_step: bool = True,
                  warmup_init: bool = False, compression: bool = False, loss_scale: float = 1.0):
         self.relative_step = flag("AdaFactor: relative_step", relative_step)
         self.warmup_init = flag("AdaFactor: warmup_init", warmup_init)
