@@ -190,7 +190,7 @@ def common_dims(shapes: Sequence[Shape]) -> Shape | None:
 
     Examples
     --------
-    >>> common_dims([(2, 3), (5, 3)]), in_common([(2,), (2, 2)])
+    >>> common_dims([(2, 3), (5, 3)]), common_dims([(2,), (2, 2)])
     ((?, 3), None)
     """
     if len({*map(len, shapes)}) > 1:
@@ -415,7 +415,7 @@ def largest_exact_integer(dtype: np.dtype) -> int:
 
     Examples
     --------
-    >>> largest_exact_integer(np.dtype("uint8")), whole_up_to(np.dtype("float16"))
+    >>> largest_exact_integer(np.dtype("uint8")), largest_exact_integer(np.dtype("float16"))
     (255, 2048)
     """
     if not is_floating(dtype):

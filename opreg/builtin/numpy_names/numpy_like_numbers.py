@@ -37,7 +37,7 @@ def widest_float(*dtypes: Any) -> np.dtype:
 
     Examples
     --------
-    >>> widest_float("float16", "int64"), of_floats("int8")
+    >>> widest_float("float16", "int64"), widest_float("int8")
     (dtype('float16'), dtype('float32'))
     """
     floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
