@@ -13,6 +13,7 @@ import numpy as np
 from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
 from opreg.core.cache import Recent
+from opreg.core.declarations import ZERO
 from opreg.core.dispatch import write
 from opreg.core.gradient import CUT, by_rule, filled_gradients, walk
 from opreg.core.mode import MODE, quiet
@@ -135,7 +136,8 @@ _number = operator.attrgetter("number")
 
 
 #: The nodes of operators that entries depend on, in the order of recording, so inputs before users; the variables that
-#: they depend on, also those of constants; and a set of all, or None if a released node counts as a constant.
+#: they depend on, also those of constants; and a set of all, or None if gradients may not reach all variables, because
+#: a derivative is zero or a released node counts as a constant.
 _Reached: TypeAlias = "tuple[list[TapeNode], list[TapeNode], set[TapeNode] | None]"
 
 
@@ -153,9 +155,12 @@ def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
             every.add(node)
             (variables if node.op is None else nodes).append(node)
     ends: TapeNode | None = None
+    stops = False
     for node in nodes:
         if node.ins is None:
             _raw_arrays(node)
+        if node.op.rules.grad is ZERO:
+            stops = True
         for source, _ in node.inputs:
             if source in every:
                 continue
@@ -172,7 +177,7 @@ def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
     every.remove(UNDIFFERENTIATED)
     if len(nodes) > 1:
         nodes.sort(key=_number)
-    return nodes, variables, every if ends is None else None
+    return nodes, variables, None if stops or ends is not None else every
 
 
 def _raw_arrays(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:

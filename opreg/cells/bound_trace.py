@@ -35,7 +35,6 @@ from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
 from .state import STATE
-from .tensor import Tensor
 from .traced import Traced
 from .variables import as_variables
 
@@ -81,7 +80,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or traced.may_stop  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
@@ -146,7 +145,7 @@ class BoundTrace:
         for order in self.orders:
             order()
 
-    def take_inputs(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
+    def take_inputs(self, leaves: Sequence[NDArray]) -> list[GradientTarget] | None:
         """Copy inputs to the memory that the plan reads. Returns the gradient targets that were written to, which must
         be released after the run; None if one of them is in use."""
         reserved: list[GradientTarget] = []
@@ -162,7 +161,7 @@ class BoundTrace:
                 slot[...] = leaf._data
         return reserved
 
-    def fill(self, leaves: Sequence[Tensor]) -> None:
+    def fill(self, leaves: Sequence[NDArray]) -> None:
         """Copy inputs, and parameters whose memory has moved, to the memory that the plan reads."""
         slots, at = self.slots, 0
         for leaf in leaves:

@@ -8,6 +8,8 @@ from itertools import chain
 from operator import attrgetter, is_
 from typing import Any
 
+from opreg.core import generators
+from opreg.custom.function import SpecsChanged
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, wrap
@@ -62,9 +64,9 @@ class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
     Plans read parameters from the parameters' own memory, so each run sees their current values. When a parameter gets
-    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body of a
-    traced operator read from outside. Inputs of another shape or dtype have plans of their own, and so have training
-    and inference.
+    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body or
+    the gradient rule of a user's operator read from outside, or when a result has another spec than a dry run has
+    found. Inputs of another shape or dtype have plans of their own, and so have training and inference.
 
     Parameters
     ----------
@@ -97,15 +99,26 @@ class BlockPlans:
         training = MODE.__dict__["current"]().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
-        if kind is None or (kind[2] is not None and kind[2]() is not None):
-            with self._lock:
-                graph = self._infer_lengths(data, placed.weights)
-                compiled = self._compiled(graph, data, placed, training)
-                check = None if compiled is None else compiled.reads.check
-                kind = self._eagerly(graph, placed.weights), compiled, check
+        # Values that a gradient rule reads join the reads with the first plan for gradients.
+        check = None if kind is None or kind[1] is None else kind[1].reads.check
+        if kind is None or (check is not None and check() is not None):
+            kind = self._planned(data, placed, training)
             placed.kinds.keep(key, kind)
-        function, compiled, _ = kind
-        results: list[NDArray] = function(*data) if compiled is None else compiled.call(function, data)
+        function, compiled = kind
+        results: list[NDArray]
+        if compiled is None:
+            results = function(*data)
+        elif not compiled.traced.by_run:
+            results = compiled.call(function, data)
+        else:
+            try:
+                with generators.noted_states() as drawn:
+                    results = compiled.call(function, data)
+            except SpecsChanged:
+                generators.go_back(drawn)
+                function, compiled = kind = self._planned(data, placed, training)
+                placed.kinds.keep(key, kind)
+                results = function(*data) if compiled is None else compiled.call(function, data)
         return results
 
     def _same_arrays(self, placed: _Placed) -> bool:
@@ -114,6 +127,13 @@ class BlockPlans:
             return all(map(is_, placed.arrays, chain.from_iterable(map(_arrays_of, self._parameters))))
         except TypeError:  # a parameter has none now
             return False
+
+    def _planned(self, data: Sequence[NDArray], placed: _Placed, training: bool
+                 ) -> tuple[Callable[..., list[Any]], Compiled | None]:
+        """The graph as a function, and its plans for inputs like these."""
+        with self._lock:
+            graph = self._infer_lengths(data, placed.weights)
+            return self._eagerly(graph, placed.weights), self._compiled(graph, data, placed, training)
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""

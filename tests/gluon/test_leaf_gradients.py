@@ -302,5 +302,5 @@ def test_a_gradient_is_computed_in_the_array_of_its_parameter() -> None:
     m = Machine(True)
     plain(m)
     plan = next(iter(m.net._cached_op._placed.values()))
-    (_, compiled, _), = plan.kinds.values()
+    (_, compiled), = plan.kinds.values()
     assert [len(recorded.leaf_gradients) for plans in compiled.idle_recorded.values() for recorded in plans] == [4]
