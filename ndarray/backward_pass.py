@@ -136,8 +136,8 @@ _number = operator.attrgetter("number")
 
 
 #: The nodes of operators that entries depend on, in the order of recording, so inputs before users; the variables that
-#: they depend on, also those of constants; and a set of all, or None if gradients may not reach all variables, because
-#: a derivative is zero or a released node counts as a constant.
+#: they depend on, also those of constants; and a set of all, or None if no gradient passes some of them: a released
+#: node counts as a constant, and some operators have the derivative zero.
 _Reached: TypeAlias = "tuple[list[TapeNode], list[TapeNode], set[TapeNode] | None]"
 
 
@@ -155,12 +155,12 @@ def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
             every.add(node)
             (variables if node.op is None else nodes).append(node)
     ends: TapeNode | None = None
-    stops = False
+    passes = True
     for node in nodes:
         if node.ins is None:
             _raw_arrays(node)
         if node.op.rules.grad is ZERO:
-            stops = True
+            passes = False
         for source, _ in node.inputs:
             if source in every:
                 continue
@@ -177,7 +177,7 @@ def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
     every.remove(UNDIFFERENTIATED)
     if len(nodes) > 1:
         nodes.sort(key=_number)
-    return nodes, variables, None if stops or ends is not None else every
+    return nodes, variables, every if ends is None and passes else None
 
 
 def _raw_arrays(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:

@@ -117,7 +117,7 @@ class BoundTrace:
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
-        program.outside = None  # what bodies read is noted with the function
+        program.outside = None  # the function notes what bodies read
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):

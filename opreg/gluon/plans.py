@@ -60,6 +60,12 @@ class _Placed:
         self.kinds = Recent(KINDS, "plans of hybridized blocks")
 
 
+def _run(function: Callable[..., list[Any]], compiled: Compiled | None, data: Sequence[Any]) -> list[NDArray]:
+    """The outputs by a plan, or by the function if there is none."""
+    results: list[NDArray] = function(*data) if compiled is None else compiled.call(function, data)
+    return results
+
+
 class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
@@ -105,21 +111,16 @@ class BlockPlans:
             kind = self._planned(data, placed, training)
             placed.kinds.keep(key, kind)
         function, compiled = kind
-        results: list[NDArray]
-        if compiled is None:
-            results = function(*data)
-        elif not compiled.traced.by_run:
-            results = compiled.call(function, data)
-        else:
-            try:
-                with generators.noted_states() as drawn:
-                    results = compiled.call(function, data)
-            except SpecsChanged:
-                generators.go_back(drawn)
-                function, compiled = kind = self._planned(data, placed, training)
-                placed.kinds.keep(key, kind)
-                results = function(*data) if compiled is None else compiled.call(function, data)
-        return results
+        if compiled is None or not compiled.traced.by_run:
+            return _run(function, compiled, data)
+        try:
+            with generators.noted_states() as drawn:
+                return _run(function, compiled, data)
+        except SpecsChanged:
+            generators.go_back(drawn)
+            function, compiled = kind = self._planned(data, placed, training)
+            placed.kinds.keep(key, kind)
+            return _run(function, compiled, data)
 
     def _same_arrays(self, placed: _Placed) -> bool:
         """Whether the parameters still have these arrays."""
