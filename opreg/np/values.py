@@ -323,12 +323,20 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         """This array."""
         return self
 
-    def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """A view with another shape, given literally; one -1 is inferred."""
-        result = NumpyValue.reshape(self, *shape, order=order, **keywords)
-        if self._entry is not None and MODE.current().recording:
-            return result
-        return self._view(self._data.reshape(result.shape), None)
+    def reshape_view(self, *shape: Any, **keywords: Any) -> Any:
+        """A view with another shape, which ``reshape`` copies, given by the codes of ``nd``.
+
+        Examples
+        --------
+        >>> from opreg import np
+        >>> x = np.zeros((2, 2))
+        >>> x.reshape_view(-1)[0] = 1
+        >>> x.reshape(-1)[1] = 1
+        >>> x
+        array([[1., 0.],
+               [0., 0.]])
+        """
+        return NDArray.reshape(self, *shape, **keywords)
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe",  # type: ignore[override]  # NumPy's
                subok: bool = True, copy: bool = True) -> Any:
