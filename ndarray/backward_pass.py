@@ -33,7 +33,7 @@ from .eager import CachedUse, runner_of
 from .finite import Checked, deliberate
 from .overwritten import present
 from .sparse_numbers import Rows
-from .tape import CONSTANT, UNDIFFERENTIATED, WRAP, TapeEntry, TapeNode, number_names
+from .tape import CONSTANT, UNDIFFERENTIATED, WRAP, CopiedVariable, TapeEntry, TapeNode, number_names
 from .traced_rules import differentiate
 
 if TYPE_CHECKING:
@@ -423,6 +423,6 @@ def _release(order: list[TapeNode]) -> None:
     """Release the arrays of nodes, and renew their time stamps."""
     released = tick()
     for node in order:
-        if node.op is not None:
+        if node.op is not None and node.__class__ is not CopiedVariable:
             node.ins = node.outs = None
             node.number = released

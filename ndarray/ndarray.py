@@ -360,7 +360,9 @@ class NDArray(ScalarConversions, Protocols, Methods):
         """This array if it is in that context, or else a copy there."""
         return self if context is self._ctx else self.copyto(context)
 
-    as_in_ctx = as_in_context
+    def as_in_ctx(self, ctx: Context) -> NDArray:
+        """``as_in_context``, as MXNet's ``np`` calls it."""
+        return self.as_in_context(ctx)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype. With ``copy=False``, an array that has the dtype is returned itself."""

@@ -44,8 +44,9 @@ from .gradient_target import GradientTarget
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Variable", "TargetVariable", "Leaf", "leaf", "record", "add", "constant", "frame",
-           "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "UNDIFFERENTIATED", "WRAP", "number_names", "wrapped"]
+__all__ = ["TapeNode", "TapeEntry", "Variable", "SharedVariable", "CopiedVariable", "Leaf", "leaf", "record", "add",
+           "constant", "frame", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "UNDIFFERENTIATED", "WRAP",
+           "number_names", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -128,16 +129,34 @@ class Variable(TapeNode):
         self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else write_count()
 
 
-class TargetVariable(Variable):
-    """A variable whose gradient may be computed in a gradient target."""
+class SharedVariable(Variable):
+    """A variable of all running functions that are differentiated with respect to an array.
 
-    __slots__ = ("gradient_target",)
+    Attributes
+    ----------
+    users : int
+        The number of these functions.
+    gradient_target : GradientTarget or None
+        Memory in which its gradient may be computed, if shape and dtype are the array's.
+    """
+
+    __slots__ = ("users", "gradient_target")
 
     gradient_target: GradientTarget | None
 
-    def __init__(self, array: NDArray, gradient_target: GradientTarget):
-        super().__init__(array)
-        self.gradient_target = gradient_target
+    def __init__(self, array: NDArray, gradient_target: GradientTarget | None = None):
+        self.attrs, self.ctx, self.number = None, array._ctx, tick() if WATCHED else write_count()
+        self.users, self.gradient_target = 1, None
+        if gradient_target is not None:
+            data = array._data
+            if gradient_target.shape == data.shape and gradient_target.dtype == data.dtype:
+                self.gradient_target = gradient_target
+
+
+class CopiedVariable(TapeNode):
+    """A variable with the values of another entry. Other threads may read through it, so it is never released."""
+
+    __slots__ = ()
 
 
 class Leaf(TapeNode):

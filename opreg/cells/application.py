@@ -151,7 +151,12 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     application.captured = list(body.outer)
     arrays = {node: array for array, node in body.variables.values()}
     application.arrays = [arrays.get(node) for node in application.captured]
-    entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
+    moved = effects.changed_states(op, {"record": application})
+    internal = set(map(id, application.internal))
+    entries = [value._entry for value in values]
+    for i, (variable, array) in enumerate(zip(application.captured, application.arrays), len(entries)):
+        entry = body.outer[variable]._entry  # only the user's function could give a gradient of it
+        entries.append(entry if i in moved or id(array) in internal else trace.blocked(entry))
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):
@@ -206,10 +211,6 @@ def _inline_body(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, reco
 def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
                outs: Sequence[TracedValue], *, record: Application, needs: Sequence[bool]) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
-    internal = set(map(id, record.internal))
-    if not any(needs[:count]) and not any(need and id(array) in internal
-                                          for need, array in zip(needs[count:], record.arrays)):
-        return [None] * len(ins)  # the body reads arrays whose gradients only the user's function could give
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(saved_tensor_error(record.title))

@@ -28,13 +28,14 @@ from ..errors import OpError
 from ..ndarray import tape
 from ..typing import Array
 from .bailout import RecordedRun
-from .captures import Outside, variables_lent
+from .captures import Outside
 from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
 from .state import STATE
 from .tensor import Tensor
 from .traced import Traced
+from .variables import as_variables
 
 __all__ = ["BoundTrace"]
 
@@ -76,7 +77,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or traced.may_stop  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
@@ -125,6 +126,7 @@ class BoundTrace:
         self.differentiates = trace.differentiates
         self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]
+        self.trained = [array for array in self.outside if isinstance(array, Parameter) and array._requires_grad]
         self.targets = self._targets()
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
@@ -247,7 +249,7 @@ class BoundTrace:
                 return
             with self.ctx, np.errstate(all="ignore"):
                 if self.followed and segment is self.plan.forward and (mode.recording or self.differentiates):
-                    with variables_lent(self.outside):
+                    with as_variables(self.trained):
                         STATE.outside = Outside.of(self.outside, STATE.weights)
                         segment.run()
                 else:

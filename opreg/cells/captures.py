@@ -6,19 +6,18 @@ such as the Parameters of an adapter. The tape of a run shows on which of them e
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
+from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry
 
 from ..core.declarations import ZERO
 from ..typing import Array
 from .bailout import LeftToPython, Sources
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Outside", "lent_entries", "sources_of", "variables_lent"]
+__all__ = ["Outside", "sources_of"]
 
 
 class Outside(NamedTuple):
@@ -79,26 +78,6 @@ class Outside(NamedTuple):
             arrays.append(array)
             variables.append(variable)
         return arrays, variables
-
-
-@contextlib.contextmanager
-def lent_entries(arrays: Sequence[NDArray], entries: Iterable[TapeEntry | None]) -> Iterator[None]:
-    """A context in which arrays have these entries on the tape."""
-    before = [array._entry for array in arrays]
-    for array, entry in zip(arrays, entries):
-        array._entry = entry
-    try:
-        yield
-    finally:
-        for array, entry in zip(arrays, before):
-            array._entry = entry
-
-
-def variables_lent(arrays: Iterable[NDArray]) -> contextlib.AbstractContextManager[None]:
-    """A context in which trained Parameters are variables, so that the tape shows what depends on them."""
-    without = [array for array in arrays
-               if array._entry is None and isinstance(array, Tensor) and array._requires_grad]
-    return lent_entries(without, [(Variable(array), 0) for array in without])
 
 
 def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:

@@ -78,7 +78,7 @@ class Compiled:
         self._others = [array for array in outside if id(array) not in trained]
         self._simple = traced.structure is tree.LEAF and traced.places == [None]
         self._in_python = False  # whether the gradient runs the Python code again
-        self.certain = not (traced.calls or traced.steps or traced.missing_attributes)
+        self.certain = not (traced.may_stop or traced.missing_attributes)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 
 from opreg.core import generators
+from opreg.custom.function import SpecsChanged
 from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import check_setting
 from opreg.symbol.inspect.explain import line_of
@@ -43,6 +44,7 @@ from .tensor_hooks import has_hooks
 from .traced import trace_function
 from .traced_tensor import has_attribute
 from .tree import Structure
+from .variables import ONE_THREAD
 
 __all__ = ["Jitted", "Cache", "jit", "ms_function"]
 
@@ -58,8 +60,6 @@ VARIANTS = 32
 PAST = 3
 #: Traces in a row that serve one run each, because a value that the function reads changes every time.
 WASTED = 8
-#: Held while a compiled function runs that calls hooks: meanwhile Parameters have entries on the tape of this thread.
-_CALLING = rlock()
 
 
 class _Python:
@@ -188,7 +188,7 @@ class Cache:
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
             return self._tried(function, kind, leaves, args, kwargs)
-        with _CALLING, self._lock:
+        with ONE_THREAD, self._lock:
             try:
                 return self._tried(function, kind, leaves, args, kwargs)
             finally:
@@ -196,9 +196,9 @@ class Cache:
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
-        """Call variants until a run is complete. A run ends early if a value that was read, or the form of a hook's
-        result, differs from that of the trace."""
-        compiled = kind.current
+        """Call variants until a run is complete. A run ends early if a value that was read, the form of a hook's
+        result, or a spec that a dry run has found, differs from that of the trace."""
+        compiled, anew = kind.current, False
         while isinstance(compiled, Compiled):
             try:
                 with generators.noted_states() as drawn:
@@ -211,6 +211,11 @@ class Cache:
             except SignatureChanged as change:
                 kind.signatures.learn(change)
                 known_steps, new = compiled.traced.steps, None
+            except SpecsChanged:
+                if anew:  # the numbers of the inputs decide, and no value from outside
+                    raise
+                kind.signatures.start_over()
+                anew, known_steps, new = True, compiled.traced.steps, None
             except LeftToPython as error:
                 generators.go_back(drawn)
                 kind.current = self._as_python(function, error.reason)

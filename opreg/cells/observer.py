@@ -408,7 +408,7 @@ class Observer(CodeReads):
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
             base, stored_value = class_attribute(cls, name)
             if base is not None and is_user_module(base.__module__):
-                self.reads.attribute(owner, name, ABSENT)
+                self._read_missing_attribute(owner, name)
                 if stored_value is value and user:
                     self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
                     self.read(value, f"{owner.path}.{name}")

@@ -23,13 +23,14 @@ from . import tree
 from .gradient_tags import through_hooks
 from .parameter import Parameter
 from .state import STATE
-from .tensor import TENSORS, Tensor, argument, fresh, tensor, tensor_over, zeros_as
+from .tensor import TENSORS, Tensor, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
 from .tensor_hooks import gradient_chain, through_own_hooks
 from .trace import FunctionTracer
 from .traced_tensor import TracedTensor
 from .tree import Structure
 from .typing import TensorLike
+from .variables import begin, end
 
 __all__ = ["Pullback", "pullback", "differentiate", "check_not_blocked", "name_of"]
 
@@ -170,23 +171,22 @@ class _OnTape(Pullback):
         thread, nested = MODE.__dict__, STATE.nested
         mode = thread["current"]()
         again = mode.recording
-        self._variables = variables = arguments = []
+        arguments: list[Tensor] = []
         self._entries = entries = []
         for leaf in inputs.leaves:
             variable = fresh(leaf)
             arguments.append(variable)
             entries.append(variable._entry)
-        before: list[tuple[Parameter, Any]] = []
+        self._variables = variables = arguments
+        of_weights: list[tape.TapeEntry] = []
         if weights:
-            before = [(weight, weight._entry) for weight in weights]
-            self._variables, self._trained = variables, trained = [*arguments], {}
+            self._variables, self._trained = variables, places = [*arguments], {}
             for weight in weights:
-                if weight._requires_grad and id(weight) not in trained:
-                    trained[id(weight)] = len(variables)
+                if weight._requires_grad and id(weight) not in places:
+                    places[id(weight)] = len(variables)
                     variables.append(weight)
-                    entry = argument(weight) if weight._gradient_target is None else _target_entry(weight)
-                    weight._entry = entry
-                    entries.append(entry)
+            of_weights = begin(variables[len(arguments):], again)
+            entries += of_weights
         choice = again or recorded(), None
         token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
         surrounding = STATE.weights
@@ -202,8 +202,8 @@ class _OnTape(Pullback):
         finally:
             thread["reset"](token)
             STATE.nested, STATE.weights = nested, surrounding
-            for weight, entry in before:
-                weight._entry = entry
+            if weights:
+                end(variables[len(arguments):], of_weights, again)
         self.out = out if again else _drop_record(out)
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
@@ -323,15 +323,6 @@ def differentiate(function: Callable, args: Sequence[Any], kwargs: Mapping[str, 
         warnings.warn(f"grad of {name_of(function)}: it returned None, so its gradients are zero. Is a return missing?",
                       UserWarning, stacklevel=4)
     return back.out, *back(seed)
-
-
-def _target_entry(weight: Parameter) -> tape.TapeEntry:
-    """An entry for a weight as a separate variable, whose gradient may be computed in the memory that an optimizer
-    reads."""
-    target, data = weight._gradient_target, weight._data
-    if weight._entry is not None or target is None or target.shape != data.shape or target.dtype != data.dtype:
-        return argument(weight)
-    return tape.TargetVariable(weight, target), 0
 
 
 def _variable(like: NDArray, entry: tuple[tape.TapeNode, int] | None) -> Tensor:

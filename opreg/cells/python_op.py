@@ -25,12 +25,13 @@ from ..core.value import Value
 from ..core.versions import tick
 from ..errors import ArgumentError
 from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged
-from .captures import lent_entries, sources_of
+from .captures import sources_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
 from .traced_tensor import TracedTensor
 from .tree import flatten, key_of
+from .variables import as_variables
 
 if TYPE_CHECKING:
     from .trace import FunctionTracer
@@ -121,30 +122,31 @@ class Record:
             if self.place is not None:
                 self.latest_run = (), results
             return results
-        variables = []
-        for value in values:
-            value._entry = tape.Variable(value), 0
+        with as_variables(self.assumed.captured) as entries:
+            return self._recorded(values, entries, followed)
+
+    def _recorded(self, values: list[Tensor], captured: Sequence[TapeEntry], followed: bool) -> Sequence[Tensor]:
+        """Call the function and record its operators; the last values are arrays with these entries."""
+        count = len(values) - len(captured)
+        inputs = []
+        for i, value in enumerate(values):
+            value._entry = (tape.Variable(value), 0) if i < count else captured[i - count]
             variable = tensor_over(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
-            variables.append(variable)
+            inputs.append(variable)
         if self.source is not None:  # the gradient has the inputs of the operator that it belongs to
             theirs = self.source.latest_run[0]
-            variables[len(variables) - len(theirs):] = theirs
-        self.latest_run = variables, []
+            inputs[len(inputs) - len(theirs):] = theirs
+        self.latest_run = inputs, []
         with Recording(True, None):
-            self.latest_run = variables, self._results(values, variables if followed else None)
+            self.latest_run = inputs, self._results(values, inputs if followed else None)
         return self.latest_run[1]
 
-    def _results(self, values: Sequence[Tensor], variables: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """Call the function and check its results: also on which variables they depend, if these are given."""
+    def _results(self, values: Sequence[Tensor], inputs: Sequence[Tensor] | None = None) -> list[Tensor]:
+        """Call the function and check its results: also on which of the inputs they depend, if these are given."""
         assumed, start = self.assumed, tick()
         captured = assumed.captured
-        if captured:
-            count = len(values) - len(captured)
-            with lent_entries(captured, [value._entry for value in values[count:]]):
-                returned = self.function(*values[:count])
-        else:
-            returned = self.function(*values)
+        returned = self.function(*values[:len(values) - len(captured)])
         structure, specs, same = None, self.outs, True
         if self.structured:
             results: list[Tensor] = []
@@ -155,9 +157,9 @@ class Record:
             results = self._checked(returned)
         sources = assumed.sources if same else None
         more: list[Tensor] = []
-        if variables is not None:
+        if inputs is not None:
             STATE.outside.refuse_writes(self.title)
-            sources, entries = sources_of(results, variables, start)
+            sources, entries = sources_of(results, inputs, start)
             if entries:
                 arrays, more = self._captured(entries)
                 captured = (*captured, *arrays)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from ..errors import NotDifferentiableError, OpError, ShapeError, note, warn
+from .declarations import ZERO
 from .registry import ops
 from .rules import Attrs
 from .spec import Shape, broadcast, show, size
@@ -157,6 +158,9 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     targets = set(wanted)
     live = targets.copy()
     for node in order:
+        op = node.op
+        if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
+            continue
         for source, _ in node.inputs:
             if source in live:
                 live.add(node)
@@ -169,14 +173,16 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         take = grads.get if node in targets else grads.pop
         if node.count == 1:
             g = take((node, 0), _UNREACHED)
-            if g is _UNREACHED or (g is None and not op.loss(node.attrs)):
-                continue
+            if g is _UNREACHED or g is None:
+                if (g is _UNREACHED and not op.traits.hooks) or not op.loss(node.attrs):
+                    continue
+                g = None
             out_grads = [g]
         else:
             entering = [take((node, i), _UNREACHED) for i in range(node.count)]
             out_grads = [None if g is _UNREACHED else g for g in entering]
-            if all(g is None for g in out_grads) and (all(g is _UNREACHED for g in entering)
-                                                     or not op.loss(node.attrs)):
+            if all(g is None for g in out_grads) and (
+                    (all(g is _UNREACHED for g in entering) and not op.traits.hooks) or not op.loss(node.attrs)):
                 continue
         inputs = node.inputs
         needs = _SINGLE_INPUT if len(inputs) == 1 and inputs[0][0] in live else tuple(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from operator import is_
 from typing import Any
 
+from opreg.core import generators
+from opreg.custom.function import SpecsChanged
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
@@ -51,9 +53,9 @@ class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
     Plans read parameters from the parameters' own memory, so each run sees their current values. When a parameter gets
-    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body of a
-    traced operator read from outside. Inputs of another shape or dtype have plans of their own, and so have training
-    and inference.
+    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body or
+    the gradient rule of a user's operator read from outside, or when a result has another spec than a dry run has
+    found. Inputs of another shape or dtype have plans of their own, and so have training and inference.
 
     Parameters
     ----------
@@ -86,20 +88,38 @@ class BlockPlans:
         training = MODE.current().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
-        if kind is None or (kind[2] is not None and kind[2]() is not None):
-            with self._lock:
-                graph = self._infer_lengths(data, weights)
-                compiled = self._compiled(graph, data, placed, training)
-                kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
+        # Values that a gradient rule reads join the reads with the first plan for gradients.
+        check = None if kind is None or kind[1] is None else kind[1].reads.check
+        if kind is None or (check is not None and check() is not None):
+            kind = self._planned(data, placed, training)
             placed.kinds.keep(key, kind)
-        function, compiled, _ = kind
+        function, compiled = kind
         given = [tensor(value) for value in data]
-        results = function(*given) if compiled is None else compiled.call(function, given)
+        if compiled is None:
+            results = function(*given)
+        elif not compiled.traced.by_run:
+            results = compiled.call(function, given)
+        else:
+            try:
+                with generators.noted_states() as drawn:
+                    results = compiled.call(function, given)
+            except SpecsChanged:
+                generators.go_back(drawn)
+                function, compiled = kind = self._planned(data, placed, training)
+                placed.kinds.keep(key, kind)
+                results = function(*given) if compiled is None else compiled.call(function, given)
         if compiled is not None and len(results) == len(compiled.traced.heads):
             return [as_array(value) for value in results]
         itself = dict(zip(map(id, given), data))  # results that are inputs are the caller's arrays, as without a plan
         return [itself[id(value)] if id(value) in itself else as_array(value)
                 for value in results]
+
+    def _planned(self, data: Sequence[NDArray], placed: _Placed, training: bool
+                 ) -> tuple[Callable[..., list[Any]], Compiled | None]:
+        """The graph as a function, and its plans for inputs like these."""
+        with self._lock:
+            graph = self._infer_lengths(data, placed.weights)
+            return self._eagerly(graph, placed.weights), self._compiled(graph, data, placed, training)
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""

@@ -73,7 +73,9 @@ def calls(node: ast.Call, source: Source) -> None:
     if name == "reshape" and "newshape" in keywords:
         keyword = keywords["newshape"]
         if len(node.args) == 1 and node.keywords[0] is keyword:
-            source.put(source.span(keyword)[0], source.span(keyword.value)[0], "")
+            start, end = source.span(keyword)  # the value's own span begins inside of parentheses
+            equals = source.between(start, end).index("=")
+            source.put(start, start + equals + 1, "")
         else:
             source.report(node, "np.reshape has no newshape: give it as the second argument")
     elif name == "asscalar" and len(node.args) == 1:

@@ -1,0 +1,96 @@
+"""Variables: arrays from outside of a function, such as Parameters, with respect to which it is differentiated.
+
+While the function runs, its operators find the variable as the array's entry on the tape. All threads see this entry,
+so they share the variable: it counts the functions that use it, and the last one removes it. A function that is
+differentiated inside of another one has variables of its own, copies of the outer ones: one thread at a time has such.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+
+from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.tape import CopiedVariable, SharedVariable, TapeEntry, TapeNode, frame
+
+from ..core.locks import lock, rlock
+from .parameter import Parameter
+from .tensor import FRESH
+
+__all__ = ["ONE_THREAD", "as_variables", "begin", "end"]
+
+#: Held while arrays have entries that only the functions of one thread may have: copied variables, and those of
+#: compiled functions that call hooks.
+ONE_THREAD = rlock()
+#: Held while the functions that use a variable are counted.
+_COUNTING = lock()
+
+
+def _origin(entry: TapeEntry) -> TapeNode:
+    """The node of which an entry is a copy, or a copy of a copy."""
+    node, _ = entry
+    while node.__class__ is CopiedVariable:
+        ((node, _),) = node.inputs
+    return node
+
+
+def begin(arrays: Iterable[NDArray], inner: bool = False) -> list[TapeEntry]:
+    """Make different arrays variables, and return their entries; see ``end``.
+
+    Parameters
+    ----------
+    inner : bool
+        Whether the variables are separate from those of functions around this one.
+    """
+    if inner:
+        ONE_THREAD.acquire()
+    entries = []
+    with _COUNTING:
+        for array in arrays:
+            entry = array._entry
+            if entry is None:
+                target = array._gradient_target if isinstance(array, Parameter) else None
+                entry = array._entry = SharedVariable(array, target), 0
+            else:
+                node = _origin(entry)
+                if isinstance(node, SharedVariable):
+                    node.users += 1
+                if inner or node.op is not None:
+                    data = [array._data]
+                    entry = array._entry = CopiedVariable(FRESH, None, (entry,), data, data, 1, array._ctx, frame()), 0
+                else:
+                    entry = node, 0
+            entries.append(entry)
+    return entries
+
+
+def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = False) -> None:
+    """Give arrays the entries back that they had before ``begin``; a shared variable stays as long as it is used."""
+    with _COUNTING:
+        for array, entry in zip(arrays, entries):
+            node, current = entry[0], array._entry
+            if current is entry and isinstance(node, SharedVariable) and node.users == 1:  # the usual case
+                array._entry = None
+                continue
+            node = _origin(entry)
+            if isinstance(node, SharedVariable):
+                node.users -= 1
+                if not node.users:
+                    array._entry = None
+                    continue
+            if entry[0].__class__ is CopiedVariable:
+                (array._entry,) = entry[0].inputs
+            elif current is None or _origin(current) is not node:  # the function wrote to the array
+                array._entry = entry
+    if inner:
+        ONE_THREAD.release()
+
+
+@contextlib.contextmanager
+def as_variables(arrays: Sequence[NDArray]) -> Iterator[list[TapeEntry]]:
+    """A context in which different arrays are variables, so that the tape shows what depends on them."""
+    entries = begin(arrays)
+    try:
+        yield entries
+    finally:
+        end(arrays, entries)
