@@ -96,7 +96,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     _data: Array
     _ctx: Context
     _entry: tape.TapeEntry | None  # its place on the tape; None if it is not recorded
-    _part_of: tuple[NDArray, object]  # of a view: its base, and the subscript, or None for a reshape
+    _part_of: tuple[NDArray, object]  # a view's base and subscript, or None for a reshape
     _views: list[weakref.ref[NDArray]]  # views of it, once there are any
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):

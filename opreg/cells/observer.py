@@ -397,7 +397,7 @@ class Observer(CodeReads):
             if user or is_user_module(cls.__module__) or (
                     id(owner) in self._read and not issubclass(type(value), dict)):
                 self._read_object_attribute(owner, name, value)
-            elif id(owner) in self._read and not is_standard(cls.__module__):  # those are caches, as that of a Logger
+            elif id(owner) in self._read and not is_standard(cls.__module__):  # a Logger's is a cache
                 self._read_table(owner, name, value)
             return
         attributes = attributes_of(owner)

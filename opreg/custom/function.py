@@ -19,7 +19,7 @@ from ..core.op import Op, combined_shape, filled_shapes
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, TypeRule, as_list, counted
 from ..core.signature import Names
-from ..core.spec import ANY, Spec, as_dtype, in_common, is_known, show
+from ..core.spec import ANY, Spec, as_dtype, common_dims, is_known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
@@ -65,7 +65,7 @@ class DefinedFunction(UsersSchema):
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
-        self.by_run = AttrsRule(_alike)
+        self.by_run = AttrsRule(_equal_dtypes)
 
     @functools.cached_property
     def function_reads(self) -> OutsideValues:
@@ -95,7 +95,7 @@ def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
     return [[dtype or (_INT32 if i in chosen else _FLOAT32) for i, dtype in enumerate(dtypes)] for chosen in integers]
 
 
-def _alike(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+def _equal_dtypes(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """Infer dtypes if none are declared and shapes for a dry run are missing: all dtypes are equal, unless known ones
     differ."""
     return SAME_TYPE(ins, outs, use) if len({*ins} - {None}) < 2 else (ins, outs)
@@ -286,7 +286,7 @@ class FunctionUse(Use):
                 traced_shapes.append([spec.shape or () for spec in self._found(specs, traced=True)])
             except Exception:
                 return [Spec()] * len(self.op.signature.outputs(self))
-        return [Spec(in_common(shapes)) for shapes in zip(*traced_shapes)]
+        return [Spec(common_dims(shapes)) for shapes in zip(*traced_shapes)]
 
     def _found(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""

@@ -32,7 +32,7 @@ _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float
               "set_printoptions", "get_printoptions", "printoptions", "result_type", "promote_types",
               "min_scalar_type", "can_cast", "isscalar", "ndindex")
 globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
-globals().update(FUNCTIONS)  # of elementwise, products, reductions, selection and shapes
+globals().update(FUNCTIONS)  # the functions of elementwise, products, reductions, selection and shapes
 add_examples("opreg.builtin.numpy_names", globals(), "from opreg import np")
 bool = _numpy.bool_  # MXNet has this name for it, too
 globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)

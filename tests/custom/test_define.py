@@ -354,7 +354,7 @@ def test_a_gradient_may_not_change_its_arguments():
         eagerly(defined(square, grad), X)
 
 
-SHAPES = [  # of the input, of the gradient, of its product
+SHAPES = [  # shapes of the input, of the gradient, of its product
     ((2, 3), (2, 3), (2, 3)), ((1, 3), (2, 3), (1, 3)), ((3,), (2, 3), (3,)), ((1,), (), (1,)), ((1,), (2, 3), (1,)),
     ((2, 3), (3,), None), ((2, 3), (1,), None), ((2, 3), (), None), ((2, 3), (2, 1), None), ((2, 3), (3, 2), None),
 ]

@@ -13,7 +13,7 @@ from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import Sets, gradients, sets
 from ...elementwise.rows import RowLayout, column_sum, row_mean, row_size, row_sum
-from ..forms import formed
+from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import like_inputs
 from ..samples import along, repeated, size_of
@@ -122,8 +122,8 @@ def instance_norm(data, gamma, beta, *, eps: Amount = 1e-3):
     """
 
 
-formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
-                      "(samples, channels) (samples, channels)")
+declare_form(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
+                            "(samples, channels) (samples, channels)")
 
 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
@@ -138,8 +138,8 @@ def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: Amount = 1e-
     """
 
 
-formed(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
-                   "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
+declare_form(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
+                         "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
 
 
 def _sample_norm(x: Any, gamma: Any, beta: Any, *, eps: float, inverse_shown: bool) -> Any:
@@ -150,7 +150,7 @@ def _sample_norm(x: Any, gamma: Any, beta: Any, *, eps: float, inverse_shown: bo
     return moved * (inverse * gamma) + beta, mean, inverse if inverse_shown else deviation
 
 
-def _by_sample(op: Op, inverse_shown: bool) -> None:
+def _declare_norm(op: Op, inverse_shown: bool) -> None:
     """Declare the common rules of norms of groups of channels; without ``num_groups`` each channel is a group. The
     third output is the standard deviation, or its inverse."""
 
@@ -174,8 +174,8 @@ def _by_sample(op: Op, inverse_shown: bool) -> None:
                 ops._reduce_like(product, gamma), ops._reduce_like(total, beta))
 
 
-_by_sample(instance_norm, True)
-_by_sample(group_norm, False)
+_declare_norm(instance_norm, True)
+_declare_norm(group_norm, False)
 
 
 @declare(name="_backward_GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("data", "product", "total"),

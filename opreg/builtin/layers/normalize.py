@@ -83,7 +83,8 @@ def _channels(function: Callable[..., Any], inputs: tuple[RowLayout, ...], axis:
     return sets(function, axis, inputs, exclude=True, keepdims=False, **settings)
 
 
-def _summed(op: Op, like: int, loop: Callable[..., Sets], compute: Callable[..., list[Array]]) -> Callable[..., Any]:
+def _declare_sums(op: Op, like: int, loop: Callable[..., Sets], compute: Callable[..., list[Array]]
+                  ) -> Callable[..., Any]:
     """Declare sums over channels: a loop, which devices compile, and their kernel on the host, which is returned.
 
     The results have the shape of the input ``like``. ``compute(xp, layout, *arrays, **attrs)`` returns them.
@@ -133,7 +134,7 @@ def _moments_of(x: Any, *, eps: float) -> tuple[Any, Any]:
     return mean, 1.0 / sqrt(row_mean(square(x - mean)) + eps)
 
 
-_summed(normalize_moments, 1, lambda *, axis, eps: _channels(_moments_of, (_ELEMENT,), axis, eps=eps), _moments)
+_declare_sums(normalize_moments, 1, lambda *, axis, eps: _channels(_moments_of, (_ELEMENT,), axis, eps=eps), _moments)
 
 
 @normalize_moments.grad  # the derivative of the loop adds differences to the mean, whose sum is zero
@@ -178,7 +179,7 @@ def _sums_of(g: Any, x: Any, mean: Any, inverse: Any) -> tuple[Any, Any]:
     return row_sum(g * (x - mean)) * inverse, row_sum(g)
 
 
-backward_sums_xp = _summed(
+backward_sums_xp = _declare_sums(
     backward_sums, 2, lambda *, axis: _channels(_sums_of, (_ELEMENT, _ELEMENT, _CHANNEL, _CHANNEL), axis), _sums)
 by_axis(backward_sums, (0, 1), outs=())
 by_loop(backward_sums, mixed=True)
