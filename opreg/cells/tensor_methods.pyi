@@ -715,6 +715,8 @@ class Methods(Value):
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
         """The elements without those equal to their predecessor."""
+    def unique_with_pad(self, pad_num: _int | TensorLike) -> tuple[Tensor, Tensor]:
+        """The distinct elements of a vector, followed by as many pads as it has repetitions."""
     def unsorted_segment_max(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
         """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
     def unsorted_segment_min(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:

@@ -505,7 +505,7 @@ _AS_THEY_ARE = {
         repeat_interleave reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
     indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill index_select
         masked_select nonzero searchsorted slice topk tril triu unique diagflat diagonal_scatter msort
-        reverse_sequence select_scatter top_k unique_consecutive""",
+        reverse_sequence select_scatter top_k unique_consecutive unique_with_pad""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
     nn: "fold unfold",

@@ -101,6 +101,9 @@ class Optimizer(Cell):
     #: Whether another optimizer has decayed and scaled the gradients.
     _wrapped = False
 
+    #: MindSpore's settings of the device that updates, and of how a parameter server adds up gradients.
+    target, unique = "CPU", True
+
     learning_rate: Any
 
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
