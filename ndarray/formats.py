@@ -81,7 +81,7 @@ def _format(file: BinaryIO) -> Slot | None:
     start = file.read(64)
     file.seek(0)
     if start[:4] in (b"PK\3\4", b"PK\5\6"):
-        length = int.from_bytes(start[26:28], "little")  # of the name of the first member
+        length = int.from_bytes(start[26:28], "little")  # the length of the first member's name
         file.seek(30)
         first = file.read(min(length, _LONGEST_ENTRY))
         file.seek(0)

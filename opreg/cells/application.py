@@ -171,7 +171,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, mode=True, per_instance=True,
             optional_out_grads=optional_out_grads)
-    op.together(_through)
+    op.together(_infer_body)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
     op.inline(_inline_body)
@@ -179,7 +179,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
     return op
 
 
-def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
+def _infer_body(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
     specs = inference.infer_body(Graph(record.heads), inputs, ins)
@@ -247,7 +247,7 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
-    if trace is None:  # of an executor: the nodes join those of the gradient
+    if trace is None:  # an executor runs it: the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()

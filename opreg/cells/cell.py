@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..core.mode import MODE
-from ..core.parameters import parameters_of
 from ..core.reports import NotebookTable
+from ..core.settings import check_arguments
 from ..core.spec import as_dtype, is_floating
 from ..custom.signature import warn_misspelt
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_it, is_ours, note, refuse_keywords
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cell", "converted"]
 
-
-def _check_keywords(cls: type, keywords: Mapping[str, object]) -> None:
-    """Refuse keywords that a class does not accept, and suggest the nearest one."""
-    function = cls.__init__  # type: ignore[misc]  # the class's own __init__
-    if hasattr(function, "__wrapped__"):
-        return
-    parameters = parameters_of(function)
-    valid = [*parameters.positional[1:], *parameters.keyword_only]
-    for name in keywords:
-        if name not in valid and not parameters.open:
-            raise TypeError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
 
 #: Arguments of ``recompute`` that are accepted without effect.
 _RECOMPUTE = frozenset(("mp_comm_recompute", "parallel_optimizer_comm_recompute", "recompute_slice_activation",
@@ -87,9 +76,8 @@ class Cell(ParameterContainer, NotebookTable):
     if not TYPE_CHECKING:  # type checkers read __init__
 
         def __new__(cls, *args, **keywords):
-            """Make the object, after refusing keywords that the class does not accept."""
-            if keywords:
-                _check_keywords(cls, keywords)
+            """Make the object, after checking the arguments."""
+            check_arguments(cls, args, keywords)
             return super().__new__(cls)
 
     def __init_subclass__(cls, **keywords: Any):

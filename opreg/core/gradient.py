@@ -8,7 +8,7 @@ nodes, and a walk over a tape computes arrays. ``fit_gradient`` checks every gra
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -128,7 +128,7 @@ def _stretches(shape: Shape, target: Shape) -> bool:
 
 def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
          differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
-         add: Callable[[tuple[N, int], G, G], G]) -> dict[tuple[N, int], G | None]:
+         add: Callable[[tuple[N, int], G, G], G], live: Collection[N] | None = None) -> dict[tuple[N, int], G | None]:
     """Gradients of the sum of heads, weighted by seeds.
 
     Parameters
@@ -143,6 +143,8 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         Returns a gradient or None for each input.
     add : function of an entry and two gradients of it
         Returns their sum.
+    live : set of nodes, optional
+        The nodes that depend on wanted ones, and these, if that is known.
 
     Returns
     -------
@@ -156,15 +158,16 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         node.
     """
     targets = set(wanted)
-    live = targets.copy()
-    for node in order:
-        op = node.op
-        if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
-            continue
-        for source, _ in node.inputs:
-            if source in live:
-                live.add(node)
-                break
+    if live is None:
+        live = targets.copy()
+        for node in order:
+            op = node.op
+            if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
+                continue
+            for source, _ in node.inputs:
+                if source in live:
+                    live.add(node)
+                    break
     grads: dict[Any, Any] = seeds
     for node in reversed(order):
         op = node.op

@@ -7,10 +7,12 @@ import math
 import numbers
 import operator
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ArgumentError, is_ours
+import numpy as np
+
+from ..errors import ArgumentError, did_you_mean, is_ours, list_names, other_count
 from . import conversions
 from .cache import cached
 
@@ -133,13 +135,25 @@ def _is_int(value: object) -> bool:
     return _is_number(value) and hasattr(type(value), "__index__")
 
 
+def _of_each(allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Whether a value is a sequence, and no text, whose items are allowed."""
+    return lambda value: (isinstance(value, Iterable) and hasattr(type(value), "__len__") and not isinstance(
+        value, (str, bytes)) and getattr(value, "ndim", 1) != 0 and all(map(allows, value)))
+
+
 #: Annotations that are checked: the values that they allow, and the words for them.
 _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "float": (_is_number, "a number"),
     "int": (_is_int, "an int"),
-    "bool": (lambda value: not isinstance(value, (str, bytes)), "True or False"),
+    "bool": (lambda value: value is None or isinstance(value, (bool, np.bool_)) or _is_number(value), "True or False"),
     "None": (lambda value: value is None, "None"),
+    "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
+    "Sequence[int]": (_of_each(_is_int), "a list of ints"),
+    "Cell": (lambda value: any(base.__name__ == "Cell" for base in type(value).__mro__), "a Cell"),
+    "Callable": (callable, "a function"),
 }
+#: Annotations that stand for others.
+_STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]"}
 
 
 def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
@@ -176,32 +190,60 @@ def _constructors(cls: type) -> Iterator[Any]:
             if not inspect.isfunction(function):
                 return
             yield function
-            if not function.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            if not _is_open(function):
                 return
 
 
 def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
-    """Refuse arguments of a class that are no numbers, where the annotation of opreg's constructor says ``float`` or
-    ``int``, and text where it says ``bool``. Annotations of a user's constructor are not read.
+    """Refuse arguments of a class that its constructors do not take: unknown keywords, and values that are no numbers
+    where the annotation of opreg's constructor says ``float`` or ``int``, or text where it says ``bool``. Annotations
+    of a user's constructor are not read.
 
     Raises
     ------
     ArgumentError
         For the first such argument.
     """
-    given = dict(keywords)
+    given, closed, may_read = dict(keywords), False, False
+    valid: list[str] = []
     for i, function in enumerate(_constructors(cls)):
-        code = function.__code__
+        code, ours = function.__code__, is_ours(function)
+        names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
         if i == 0:
             given.update(zip(code.co_varnames[1:code.co_argcount], args))
-        for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]:
+        for name in names:
             if name in given:
                 value = given.pop(name)
-                words = _expected_words(value, function.__annotations__.get(name, "")) if is_ours(function) else ""
+                words = _expected_words(value, function.__annotations__.get(name, "")) if ours else ""
                 if words and not (value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
+        valid += names
+        may_read = may_read or (_is_open(function) and not ours)  # a user's constructor may read keywords itself
+        closed = not _is_open(function)
         if not given:
-            return
+            break
+    if closed and not may_read:
+        for name in given:
+            raise ArgumentError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
+    first = next(_constructors(cls), None)
+    if is_ours(first) and (args or keywords):  # copies are made without
+        _check_count(cls, first, args, keywords)
+
+
+def _check_count(cls: type, function: Any, args: Sequence[Any], keywords: Container[str]) -> None:
+    """Refuse too few and too many positional arguments of a constructor."""
+    names = function.__code__.co_varnames[1:function.__code__.co_argcount]
+    required = names[:len(names) - len(function.__defaults__ or ())]
+    missing = [name for name in required[len(args):] if name not in keywords]
+    if missing:
+        raise ArgumentError(f"{cls.__name__}() needs {list_names(missing)}. It takes {list_names(names)}")
+    if len(args) > len(names) and not function.__code__.co_flags & inspect.CO_VARARGS:
+        raise ArgumentError(f"{cls.__name__}(): {other_count(names, len(args), 'argument')}")
+
+
+def _is_open(function: Any) -> bool:
+    """Whether a function takes keywords that it does not name."""
+    return bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def _expected_words(value: object, annotation: object) -> str:
@@ -215,7 +257,8 @@ def _expected_words(value: object, annotation: object) -> str:
 @cached(256)
 def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
     """The checks of an annotation's types; none if one of the types has no check."""
-    kinds = kinds_of(annotation)
+    kinds = [each for kind in kinds_of(annotation) for each in kinds_of(_STAND_FOR.get(kind, kind))]
+    kinds = ["Callable" if kind.startswith("Callable[") else kind for kind in kinds]
     return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()
 
 
@@ -251,7 +294,7 @@ class Checked:
 
         def __new__(cls, *args, **keywords):
             """Make the object, after checking the arguments."""
-            following = super().__new__  # that of another base, such as tuple, gets the arguments
+            following = super().__new__  # the __new__ of another base, such as tuple, gets the arguments
             if cls.__init__ is not object.__init__:
                 check_arguments(cls, args, keywords)
             elif following is object.__new__ and (args or keywords):

@@ -203,7 +203,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     for stored, array in read_checkpoint(path).items():
         is_text = stored.endswith(formats.TEXT) and array.dtype == np.uint8
         name = stored.removesuffix(formats.TEXT) if is_text else stored
-        if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, kept_prefixes))
+        if (_has_prefix(name, filtered) or (specify_prefix is not None and not _has_prefix(name, kept_prefixes))
                 or (choice_func is not None and not choice_func(name))):
             continue
         parameters[name] = _text(path, name, array) if is_text else Parameter(tensor(array), name=name)
@@ -229,7 +229,7 @@ def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...
     return tuple(listed)
 
 
-def _begins(name: str, prefixes: Iterable[str]) -> bool:
+def _has_prefix(name: str, prefixes: Iterable[str]) -> bool:
     """Whether a name is one of the prefixes, or begins with a prefix and a dot."""
     return any(name == prefix or name.startswith(prefix if prefix.endswith(".") else f"{prefix}.")
                for prefix in prefixes)

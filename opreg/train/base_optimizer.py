@@ -238,15 +238,16 @@ class Optimizer(Checked):
         ------
         AttrError
             For an unregistered name.
-        TypeError
-            For a keyword that the optimizer does not take; a note has the nearest.
+        ArgumentError
+            For a keyword that the optimizer does not take, with the nearest that it does.
 
         Examples
         --------
         >>> Optimizer.create_optimizer("SGD", momentum=0.9).momentum
         0.9
         """
-        return Optimizer.opt_registry.made(Optimizer.opt_registry.find(name), **kwargs)
+        made: Optimizer = Optimizer.opt_registry.find(name)(**kwargs)
+        return made
 
     def updater(self) -> Updater:
         """The updater that applies this optimizer to weights by index, and holds their states."""
@@ -510,7 +511,7 @@ class Optimizer(Checked):
         """``_factor`` of several weights."""
         if self.param_dict:
             return [self._factor(row[0], attribute, by_name) for row in rows]
-        if by_name:  # as ``_factor`` does, without its calls
+        if by_name:  # inlined from ``_factor``
             names = self.idx2name
             return [by_name[row[0]] if row[0] in by_name else by_name.get(names.get(row[0], ""), 1.0) for row in rows]
         return itertools.repeat(1.0)

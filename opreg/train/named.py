@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..core.json_text import json_of
 from ..core.settings import PLAIN, kinds_of
-from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean, note
+from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean
 
 __all__ = ["BASES", "Named", "NotRegistered", "get_registry", "get_register_func", "get_alias_func", "get_create_func"]
 
@@ -94,18 +94,6 @@ class Named(dict[str, type]):
         for key, value in keywords.items():
             _check_type(f"{self.kind} {name!r}", cls, key, value)
         return cls(**keywords)
-
-    def made(self, cls: type, **kwargs: Any) -> Any:
-        """An object of a class that passes keywords to its bases; a note suggests the nearest valid keyword."""
-        try:
-            return cls(**kwargs)
-        except TypeError as error:
-            valid = [name for base in cls.__mro__ if "__init__" in vars(base) and base is not object
-                     for name in list(inspect.signature(vars(base)["__init__"]).parameters)[1:] if name != "kwargs"]
-            for name in kwargs:
-                if f"unexpected keyword argument '{name}'" in str(error):
-                    note(error, f"{self.kind} {cls.__name__.lower()!r}: {did_you_mean(name, valid, limit=99)}")
-            raise
 
     def _parse_description(self, spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Name and keywords of a description as text."""

@@ -90,8 +90,8 @@ SLIPS: list[tuple[Callable[[], Any], str]] = [
     (lambda: layers.Dense(3, activation="rleu"), "Did you mean 'relu'?"),
     # True and False are no numbers
     (lambda: layers.Dense(True), "Dense: units=True: expected an int"),
-    (lambda: nn.Dense(True, 2), "Dense: in_channels=True: expected an int of at least 1"),
-    (lambda: nn.BatchNorm2d(3, eps=True), "BatchNorm2d: eps=True: expected a number of at least 0"),
+    (lambda: nn.Dense(True, 2), "Dense: in_channels=True: expected an int"),
+    (lambda: nn.BatchNorm2d(3, eps=True), "BatchNorm2d: eps=True: expected a number"),
 ]
 
 

@@ -438,9 +438,8 @@ def test_float16_without_a_copy_warns():
 
 
 def test_a_misspelt_keyword_of_an_optimizer_names_the_nearest():
-    with pytest.raises(TypeError, match="learning_rat") as caught:
+    with pytest.raises(ArgumentError, match=r"Adam\(\) takes no keyword 'learning_rat'. Did you mean 'learning_rate'"):
         mx.optimizer.create("adam", learning_rat=0.1)
-    assert "optimizer 'adam': Did you mean 'learning_rate'?" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("call, kind, words", [
@@ -494,7 +493,7 @@ def test_poly_and_cosine_end_at_their_last_rate():
 @pytest.mark.parametrize("call, words", [
     (lambda: mx.lr_scheduler.FactorScheduler(step=0), "step=0"),
     (lambda: mx.lr_scheduler.FactorScheduler(step=1, factor=2), "factor=2"),
-    (lambda: mx.lr_scheduler.MultiFactorScheduler(step=3), "expected a list"),
+    (lambda: mx.lr_scheduler.MultiFactorScheduler(step=3), "expected a list of ints"),
     (lambda: mx.lr_scheduler.MultiFactorScheduler(step=[3, 3]), "rising"),
     (lambda: mx.lr_scheduler.PolyScheduler(max_update=0), "max_update"),
     (lambda: mx.lr_scheduler.LRScheduler(warmup_mode="quick"), "'quick'. Valid: linear, constant"),

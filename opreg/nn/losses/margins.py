@@ -266,8 +266,6 @@ class MultiClassDiceLoss(LossBase):
         self.weights = self._weight("weights", weights)
         if weights is not None and weights.ndim != 2:
             raise ShapeError(f"{self.cls_name}: weights must have the shape (classes, n), got {weights.shape}")
-        if ignore_indiex is not None and not isinstance(ignore_indiex, int):
-            raise TypeError(f"{self.cls_name}: ignore_indiex must be an int, got {type(ignore_indiex).__name__}")
         self.ignore_indiex = ignore_indiex
         if isinstance(activation, str):
             if activation not in _ACTIVATIONS:

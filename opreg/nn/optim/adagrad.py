@@ -166,7 +166,7 @@ class FTRL(Rule):
 
     _spares = False
 
-    def __init__(self, params: Params, initial_accum: float = 0.1, learning_rate: float = 0.001, lr_power: float = -0.5,
+    def __init__(self, params: Params, initial_accum: float = 0.1, learning_rate: Rate = 0.001, lr_power: float = -0.5,
                  l1: float = 0.0, l2: float = 0.0, use_locking: bool = False, loss_scale: float = 1.0,
                  weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)

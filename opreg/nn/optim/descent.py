@@ -60,7 +60,7 @@ class SGD(Rule):
     _calls_decays = False
 
     def __init__(self, params: Params, learning_rate: Rate = 0.1, momentum: float = 0.0, dampening: float = 0.0,
-                 weight_decay: float = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
+                 weight_decay: float | Cell = 0.0, nesterov: bool = False, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         momentum_value = real_number("SGD: momentum", momentum)
         self.dampening = real_number("SGD: dampening", dampening)
