@@ -273,10 +273,26 @@ VALUES: dict[str, Any] = {
 }
 INF = ms.Tensor([np.inf, 1.0, -np.inf])
 
+#: Methods by PyTorch's arguments, which MindSpore 2.10 takes, too.
+M = ms.Tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 7.0]])
+VALUES |= {
+    "M.transpose(0, 1)": [[1, 4], [2, 5], [3, 7]], "M.transpose((0, 1))": [[1, 2, 3], [4, 5, 7]],
+    "M.select(1, 0)": [1, 4], "M.select(dim=0, index=-1)": [4, 5, 7], "M.select(M > 2, M * 0)": [[0, 0, 3], [4, 5, 7]],
+    "M.add(M, alpha=2)": [[3, 6, 9], [12, 15, 21]], "M.sub(1, alpha=0.5)": [[0.5, 1.5, 2.5], [3.5, 4.5, 6.5]],
+    "M.std(dim=1, correction=0)": [0.8164966, 1.2472191], "M.std(1, 1, True)": [[1], [1.5275252]],
+    "M.median(dim=1)[0]": [2, 5], "M.median(1, keepdim=True)[1]": [[1], [1]],
+    "M.repeat_interleave(2, dim=1)[0]": [1, 1, 2, 2, 3, 3], "M.index_select(dim=1, index=ms.Tensor([0]))": [[1], [4]],
+    "M.scatter_add(ms.Tensor([[0, 0]]), ms.Tensor([5.]))": [[6, 2, 3], [4, 5, 7]],
+    "M.scatter_add(indices=ms.Tensor([[0, 0]]), updates=ms.Tensor([5.]))": [[6, 2, 3], [4, 5, 7]],
+    "M.scatter_add(1, ms.Tensor([[0], [1]]), ms.Tensor([[9.], [8.]]))": [[10, 2, 3], [4, 13, 7]],
+    "ops.zeros((2, 3, 4)).flatten(0, 1).sum(0)": [0] * 4, "ops.zeros((2, 3, 4)).flatten(1, -1).sum(1)": [0] * 2,
+    "M.copy().uniform_(5, 6) // 1": [[5] * 3] * 2, "abs(ops.zeros(1000).normal_(5, 0.1).mean() - 5) < 0.1": True,
+}
+
 
 @of_each(VALUES)
 def test_values_of_further_settings_eagerly_and_compiled(text: str) -> None:
-    given = {"ops": ops, "ms": ms, "np": np, "CUBE": CUBE, "COLORS": COLORS, "INF": INF}
+    given = {"ops": ops, "ms": ms, "np": np, "CUBE": CUBE, "COLORS": COLORS, "INF": INF, "M": M}
     for run in (eval, ms.jit(eval)):
         found = run(text, given)
         np.testing.assert_allclose(found if isinstance(found, int) else found.asnumpy(), VALUES[text], 1e-5, 1e-6)
