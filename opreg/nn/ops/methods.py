@@ -536,7 +536,8 @@ _AS_THEY_ARE = {
         gcd i0 isneginf isposinf lcm ldexp mvlgamma xdivy""",
     activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
     reduce: "aminmax cummax cummin histc logcumsumexp norm ptp renorm",
-    array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
+    array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad
+        ravel reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
     indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill masked_select nonzero
         searchsorted slice topk tril triu unique diagflat diagonal_scatter msort reverse_sequence select_scatter
         top_k unique_consecutive unique_with_pad""",
