@@ -119,7 +119,7 @@ def test_a_users_primitive_runs_and_prints() -> None:
     ("Conv2D(3, 3, data_format='NHWC')", ValueError, "channels second"),
     ("MaxPool(2, pad_mode='pad')(x[None, None])", ValueError, "same or valid"),
     ("Split(0, 3)(x)", ValueError, "equal parts"),
-    ("MirrorPad('SYMMETRIC')(x, ((1, 1), (1, 1)))", ValueError, "REFLECT"),
+    ("MirrorPad('CONSTANT')(x, ((1, 1), (1, 1)))", ValueError, "REFLECT"),
     ("StridedSlice(ellipsis_mask=1)(x, (0,), (1,), (1,))", ValueError, "not available"),
     ("SoftmaxCrossEntropyWithLogits()(x, y)", ValueError, "one shape"),
     ("BroadcastTo()", ValueError, "shape"),
@@ -266,6 +266,8 @@ VALUES: dict[str, Any] = {
     "ms.Tensor([3, 1, 3, 2, 0]).unique_with_pad(7)[1]": [0, 1, 0, 2, 3],
     "ops.RGBToHSV()(COLORS)": [[7 / 18, 0.75, 0.4], [0, 2 / 3, 0.9], [0, 0, 0.5], [0, 0, 0], [0.8125, 8 / 9, 0.9]],
     "ops.HSVToRGB()(ops.RGBToHSV()(COLORS)) - COLORS": [[0, 0, 0]] * 5,
+    "ops.MirrorPad('SYMMETRIC')(ms.Tensor([[1., 2.], [3., 4.]]), ((1, 0), (0, 2)))": [
+        [1, 2, 2, 1], [1, 2, 2, 1], [3, 4, 4, 3]],
     "ops.isclose(INF, INF[::-1])": [False, True, False],
     "ops.isclose(INF, ms.Tensor([np.inf, 1., -np.inf]))": [True, True, True],
     "ops.isclose(ms.Tensor([1., np.nan]), ms.Tensor([np.inf, np.nan]), equal_nan=True)": [False, True],

@@ -272,9 +272,14 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
 
 def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
     """A tensor padded with its own elements, mirrored at its border, by a pair of counts for each axis."""
-    if mode != "REFLECT":
-        raise ValueError(f"MirrorPad: mode must be REFLECT, got {mode!r}")
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ValueError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
+    if mode == "SYMMETRIC":  # the outermost elements are mirrored, too
+        for axis, pair in enumerate(pairs):
+            places = np.pad(np.arange(tensor(x).shape[axis]), pair, mode="symmetric")
+            x = indexing.gather(x, tensor(places), axis)
+        return tensor(x)
     return array.pad(x, [count for pair in reversed(pairs) for count in pair], "reflect")
 
 
