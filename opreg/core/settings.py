@@ -183,8 +183,11 @@ def kinds_of(annotation: object) -> list[str]:
 
 
 def _constructors(cls: type) -> Iterator[Any]:
-    """The constructors that keywords reach: each passes those that it does not name to the next."""
+    """The constructors that keywords reach: each passes those that it does not name to the next. A class that states
+    its signature checks its arguments itself."""
     for base in cls.__mro__:
+        if "__signature__" in vars(base):
+            return
         function = inspect.unwrap(vars(base)["__init__"]) if "__init__" in vars(base) else None
         if function is not None:
             if not inspect.isfunction(function):

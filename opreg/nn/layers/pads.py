@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...cells.cell import Cell
-from ...cells.tensor import Tensor, tensor
+from ...cells.tensor import Tensor
 from ...cells.typing import Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..ops import array, indexing
+from ..ops import array
 from ..ops.lift import plain
+from ..ops.primitives import mirrored
 from .checks import check_ints, check_word
 
 __all__ = ["Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -49,11 +48,7 @@ class Pad(Cell):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
         if self.mode != "symmetric":
             return array.pad(x, [width for pair in reversed(self.paddings) for width in pair], self.mode)
-        for axis, (before, after) in enumerate(self.paddings):
-            size = x.shape[axis]
-            places = np.pad(np.arange(size), (before, after), mode="symmetric")
-            x = indexing.gather(x, tensor(places), axis)
-        return x
+        return mirrored(x, self.paddings, mode="SYMMETRIC")
 
 
 class _PadAround(Cell):
