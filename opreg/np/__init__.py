@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as _numpy
 
 from opreg.core.doc_examples import add_examples
+from opreg.core.named_errors import name_errors
 from opreg.errors import did_you_mean
 
 from . import creation, elementwise, linalg, products, random, reductions, selection, shapes  # noqa: F401
@@ -39,6 +40,7 @@ globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.n
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["ndarray", "random", "linalg", *creation.__all__, *FUNCTIONS]  # noqa: PLE0604
+    name_errors(__name__, globals(), creation.__all__)
 
     def __dir__() -> list[str]:
         return sorted(__all__)
