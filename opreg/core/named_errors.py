@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from ..errors import ArgumentError, OpError, as_op_error, did_you_mean, is_ours, is_users, list_names, note, other_count
+from ..errors import ArgumentError, OpError, as_op_error, did_you_mean, is_users, list_names, note, other_count
 from .settings import expected_words
 
 __all__ = ["name_errors", "named"]
@@ -22,20 +22,20 @@ R = TypeVar("R")
 
 
 def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Replace opreg's functions of a module, given by name, by ones whose errors name them.
+    """Replace functions of a package, given by name, by ones whose errors name them.
 
     Parameters
     ----------
     module : str
-        The module in which users find the functions.
+        The package in which users find the functions.
     functions : mapping
         Its names.
     names : iterable of str
-        The public ones; classes and functions of other libraries stay as they are.
+        The public ones; classes, and functions of other packages, stay as they are.
     """
     for name in names:
         function = functions[name]
-        if isinstance(function, types.FunctionType) and is_ours(function) and not hasattr(function, "_names_errors"):
+        if isinstance(function, types.FunctionType) and function.__module__.startswith(f"{module}."):
             functions[name] = named(function, module)
 
 
@@ -62,7 +62,6 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
 
     if module:
         call.__module__ = module  # pickle looks for it there
-    call._names_errors = True  # type: ignore[attr-defined]
     return call
 
 
