@@ -161,7 +161,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
 #: Annotations that stand for others.
 _STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]",
               "AnyShape": "int | Sequence[int]", "ShapeLike": "int | Sequence[int]",
-              "Axes": "int | Sequence[int] | None", "Sequence[Tensor]": "Sequence[TensorLike]"}
+              "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]"}
 
 
 def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:

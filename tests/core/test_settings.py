@@ -65,6 +65,10 @@ SLIPS: list[tuple[Callable[[], Any], str]] = [
     (lambda: _parameter(lr_mult=None), "Parameter 'p': lr_mult=None: expected a number"),
     (lambda: _parameter(shape="2"), "Parameter 'p': shape='2': expected an int or a tuple of ints"),
     # probabilities and momenta
+    (lambda: mx.optimizer.SGD(wd=-1), "SGD: wd=-1: expected a number of at least 0"),
+    (lambda: mx.optimizer.Signum(wd_lh=-1), "Signum: wd_lh=-1: expected a number of at least 0"),
+    (lambda: mx.metric.CustomMetric("a"), "CustomMetric: feval='a': expected a function"),
+    (lambda: layers.ReflectionPad2D(-1), "ReflectionPad2D: padding=-1: expected lengths of at least 0"),
     (lambda: layers.Dropout(1.5), "Dropout: rate=1.5: expected a number from 0 to 1"),
     (lambda: layers.Dropout(float("nan")), "Dropout: rate=nan: expected a number from 0 to 1"),
     (lambda: nd.Dropout(nd.ones(2), p=1.5), "attribute p: expected float from 0 to 1, got 1.5"),
