@@ -44,10 +44,11 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
 
     Examples
     --------
-    >>> def halve(x: float, times: int = 1): return float(x) / 2 ** times
-    >>> named(halve)("a")
+    >>> from opreg import ops
+    >>> ops.full((2,), "a")
     Traceback (most recent call last):
-    opreg.errors.ArgumentError: halve: x='a': expected a number
+    opreg.errors.ArgumentError: full: fill_value='a': expected a tensor or a number
+    >>> def halve(x, times=1): return x / 2 ** times
     >>> named(halve)(3.0, tims=2)
     Traceback (most recent call last):
     opreg.errors.ArgumentError: halve() takes no keyword 'tims'. Did you mean 'times'? Valid: x, times.
