@@ -110,13 +110,17 @@ def _weight(location: str) -> int:
     page = location.partition("#")[0]
     if page == "operators.html":
         return 2
+    if page in _INSIDES:
+        return 2
     if page in _DIFFERENCES:
         return 3
     return 1 if page.startswith(("reference/", "examples/")) or page in _LISTS else 4
 
 
-#: Pages that list differences from a framework, and explain less than others.
-_DIFFERENCES = {"mxnet.html", "mindspore.html"}
+#: Pages that list differences from a framework, or the same lines in two, and explain less than others.
+_DIFFERENCES = {"mxnet.html", "mindspore.html", "from_torch_and_jax.html"}
+#: Pages about the engine's insides, which users of operators need not know.
+_INSIDES = {"architecture.html", "homes.html"}
 _LISTS = {"changelog.html", "contributing.html", "mindspore_names.html"}
 
 

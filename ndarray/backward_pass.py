@@ -6,19 +6,20 @@ import functools
 import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from opreg.core import host_memory
 from opreg.core.array_module import ENTERED
 from opreg.core.cache import Recent
+from opreg.core.declarations import ZERO
 from opreg.core.dispatch import write
 from opreg.core.gradient import CUT, by_rule, filled_gradients, walk
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
 from opreg.core.spec import show
-from opreg.core.versions import LATEST, must_record_write, tick, wrote_all
+from opreg.core.versions import LATEST, WATCHED, Targets, must_record_write, tick, wrote_all
 from opreg.errors import (
     ArgumentError,
     DeviceError,
@@ -121,42 +122,62 @@ class _Pass(threading.local):
     ----------
     last : TapeNode or None
         The node that ``backward`` differentiates last. Since nothing reads these gradients afterwards, it may compute
-        them in the memory of leaves whose request is ``write``; it then records that it wrote there.
+        them in the memory of leaves whose request is ``write``.
+    targets : Targets or None
+        The memory of leaves in which that node computed gradients.
     """
 
     last: TapeNode | None = None
+    targets: Targets | None = None
 
 
 PASS = _Pass()
 _number = operator.attrgetter("number")
 
 
-def _order(seeds: Iterable[TapeEntry]) -> list[TapeNode]:
-    """The nodes that entries depend on, in the order of recording, inputs before users.
+#: The nodes of operators that entries depend on, in the order of recording, so inputs before users; the variables that
+#: they depend on, also those of constants; and a set of all, or None if no gradient passes some of them: a released
+#: node counts as a constant, and some operators have the derivative zero.
+_Reached: TypeAlias = "tuple[list[TapeNode], list[TapeNode], set[TapeNode] | None]"
+
+
+def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
+    """The nodes that entries depend on.
 
     A released node counts as a constant for nodes that were recorded after its release, such as those that read the
     carried state of a recurrent network. For nodes recorded before, it is an error.
     """
-    order = [node for node, _ in seeds]
-    visited = {UNDIFFERENTIATED, *order}
-    if len(visited) <= len(order):  # several outputs of one node
-        order = list(dict.fromkeys(order))
+    nodes: list[TapeNode] = []
+    variables: list[TapeNode] = []
+    every = {UNDIFFERENTIATED}
+    for node, _ in seeds:
+        if node not in every:
+            every.add(node)
+            (variables if node.op is None else nodes).append(node)
     ends: TapeNode | None = None
-    for node in order:
-        if node.ins is None and node.op is not None:
+    passes = True
+    for node in nodes:
+        if node.ins is None:
             _raw_arrays(node)
+        if node.op.rules.grad is ZERO:
+            passes = False
         for source, _ in node.inputs:
-            if source in visited:
+            if source in every:
                 continue
-            if source.ins is None and source.op is not None and node.number > source.number:
+            if source.op is None:
+                variables.append(source)
+            elif source.ins is None and node.number > source.number:
                 ends = source
+                continue
             else:
-                visited.add(source)
-                order.append(source)
-    if ends is not None and all(node.op is not None for node in order):  # no variable is left
+                nodes.append(source)
+            every.add(source)
+    if ends is not None and not variables:
         _raw_arrays(ends)
-    order.sort(key=_number)
-    return order
+    every.remove(UNDIFFERENTIATED)
+    if len(nodes) > 1:
+        nodes.sort(key=_number)
+    return nodes, variables, every if ends is None and passes else None
 
 
 def _raw_arrays(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
@@ -168,10 +189,13 @@ def _raw_arrays(node: TapeNode) -> tuple[Sequence[Array], Sequence[Array]]:
     return ins, outs
 
 
-def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[TapeNode], train_mode: bool | None,
+def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], reached: _Reached, train_mode: bool | None,
           recorded: bool = False) -> dict[TapeEntry, Any]:
     """Run the backward pass. Gradients by entry: NDArrays if they are to be ``recorded``, or else raw arrays."""
-    thread, CUT.lost = MODE.__dict__, ""
+    order, variables, live = reached
+    thread, CUT.lost, wanted = MODE.__dict__, "", set(leaves)
+    if not wanted.issuperset(variables):
+        live = None
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
     mode, choice = thread["current"](), (recorded and (checked or True), train_mode is not False)
     token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
@@ -185,13 +209,13 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], order: list[T
                     step = functools.partial(_sparse_step, step)
                     break
             if checked is not None:
-                return walk(order, seeds, leaves, functools.partial(_checked_step, step, checked),
-                            functools.partial(_checked_sum, checked))
-            return walk(order, seeds, leaves, step, functools.partial(_sum, set()))
-        return walk(order, seeds, leaves,
+                return walk(order, seeds, wanted, functools.partial(_checked_step, step, checked),
+                            functools.partial(_checked_sum, checked), live)
+            return walk(order, seeds, wanted, step, functools.partial(_sum, set()), live)
+        return walk(order, seeds, wanted,
                     lambda node, out_grads, needs: by_rule(node, out_grads, needs, functools.partial(
                         _recorded_arrays, out_grads, needs, node.in_training(train_mode)), _zeros_like, train_mode),
-                    lambda _, first, second: first + second)
+                    lambda _, first, second: first + second, live)
     finally:
         thread["reset"](token)
 
@@ -306,19 +330,16 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
              train_mode: bool | None = True) -> None:
     """Compute the gradients of heads with respect to all arrays with ``attach_grad``, and store them there."""
     seeds = _seeds(heads, head_grads, False)
-    order = _order(seeds)
-    leaves: list[Any] = []  # of class Leaf
-    last: TapeNode | None = None
-    for node in order:
-        if node.grad is not None:
-            leaves.append(node)
-        elif last is None and node.op is not None:
-            last = node
-    before, PASS.last = PASS.last, last
+    reached = _reached(seeds)
+    nodes, variables, _ = reached
+    leaves: list[Any] = [node for node in variables if node.grad is not None]  # of class Leaf
+    before, PASS.last = PASS.last, nodes[0] if nodes else None
     try:
-        gradients = _walk(seeds, leaves, order, train_mode)
+        gradients = _walk(seeds, leaves, reached, train_mode)
     finally:
-        PASS.last = before
+        targets, PASS.last, PASS.targets = PASS.targets, before, None
+        if targets is not None and WATCHED:
+            targets.wrote()
     changed = []
     for leaf in leaves:
         if leaf.req == "null":  # as in MXNet, where the first backward pass drops the array of zeros
@@ -347,7 +368,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
     if CUT.lost:
         CUT.warn([np.dtype(leaf.grad.dtype) for leaf in leaves if leaf.grad is not None])
     if not retain_graph:
-        _release(order)
+        _release(nodes)
 
 
 def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads: Sequence[Any] | None,
@@ -364,7 +385,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
         return [wrap(data, variable._ctx) for data, variable in zip(raws, variables)]
     seeds = _seeds(heads, head_grads, True)
     handed = {id(seed._data) for seed in seeds.values()}
-    recorded = _walk(seeds, [node for node, _ in entries], _order(seeds), train_mode, True)
+    recorded = _walk(seeds, [node for node, _ in entries], _reached(seeds), train_mode, True)
     result = []
     for variable, key in zip(variables, entries):
         g = recorded.get(key)
@@ -379,7 +400,8 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
 
 def order_of(entries: Iterable[TapeEntry]) -> list[TapeNode]:
     """The nodes that entries depend on, inputs before users."""
-    return _order(list(entries))
+    nodes, variables, _ = _reached(entries)
+    return [*variables, *nodes]
 
 
 def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
@@ -390,8 +412,8 @@ def arrays_of(node: TapeNode) -> tuple[list[NDArray], list[NDArray]]:
 def node_gradients(node: TapeNode, out_grads: Sequence[NDArray | None]) -> dict[TapeEntry, NDArray]:
     """Recorded gradients of the inputs of one node, from those of its outputs."""
     seeds = {(node, i): g for i, g in enumerate(out_grads) if g is not None}
-    return _walk(dict(seeds), [source for source, _ in node.inputs if source is not UNDIFFERENTIATED], [node], None,
-                 True)
+    sources = {source for source, _ in node.inputs if source is not UNDIFFERENTIATED}
+    return _walk(dict(seeds), list(sources), ([node], [], {node, *sources}), None, True)
 
 
 def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entries: Sequence[TapeEntry],
@@ -399,8 +421,8 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
     """Gradients of heads with respect to variables with these entries, as raw arrays that share no memory."""
     seeds = _seeds(heads, head_grads, False)
     handed = {*map(id, seeds.values())}
-    order = _order(seeds)
-    grads = _walk(seeds, [node for node, _ in entries], order, train_mode)
+    reached = _reached(seeds)
+    grads = _walk(seeds, [node for node, _ in entries], reached, train_mode)
     result = []
     for variable, entry in zip(variables, entries):
         data = grads.get(entry)
@@ -415,14 +437,14 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
     if CUT.lost:
         CUT.warn([variable._data.dtype for variable in variables])
     if not retain_graph:
-        _release(order)
+        _release(reached[0])
     return result
 
 
-def _release(order: list[TapeNode]) -> None:
-    """Release the arrays of nodes, and renew their time stamps."""
+def _release(nodes: list[TapeNode]) -> None:
+    """Release the arrays of operators' nodes, and renew their time stamps."""
     released = tick()
-    for node in order:
-        if node.op is not None and node.__class__ is not CopiedVariable:
+    for node in nodes:
+        if node.__class__ is not CopiedVariable:
             node.ins = node.outs = None
             node.number = released

@@ -16,7 +16,7 @@ from opreg.core.launch import Call, prepare
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, is_known
-from opreg.core.steps import Work, work_of
+from opreg.core.steps import Work, step_work
 from opreg.typing import Array
 
 from .context import Context
@@ -70,11 +70,11 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
     for shape, dtype in (*[(array.shape, array.dtype) for array in arrays], *outs):
         if shape is None or not is_known(shape) or not math.prod(shape):
             return None
-        new.append(_stand_in(ctx, shape, np.dtype(dtype)))
+        new.append(_placeholder(ctx, shape, np.dtype(dtype)))
     scratch: list[Array] = []
 
     def allocate(key: int, shape: Shape, dtype: np.dtype) -> Array:
-        scratch.append(_stand_in(ctx, shape, np.dtype(dtype)))
+        scratch.append(_placeholder(ctx, shape, np.dtype(dtype)))
         return scratch[-1]
 
     ins, results = new[:len(arrays)], new[len(arrays):]
@@ -84,14 +84,14 @@ def device_call(op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_
         return None
     steps, store = prepared.steps()
     new += scratch
-    works = [work_of(step, new) for step in steps]
+    works = [step_work(step, new) for step in steps]
     if store is not None or any(work is None for work in works):
         return None
     later = [(array.shape, array.dtype) for array in new[len(arrays):]]
     return DeviceCall([work for work in works if work is not None], ctx, later, len(results))
 
 
-def _stand_in(ctx: Context, shape: Shape, dtype: np.dtype) -> Array:
+def _placeholder(ctx: Context, shape: Shape, dtype: np.dtype) -> Array:
     """An array that a kernel is bound to in place of a later call's array. It has the least alignment of those, since
     libraries choose algorithms by the alignment."""
     memory = ctx.backend.empty((math.prod(shape) * dtype.itemsize + _ALIGNED,), np.dtype(np.uint8), ctx.device_id)

@@ -28,7 +28,7 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "by_environment",
+__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "environment_setting",
            "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
 
 
@@ -59,7 +59,7 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
     if choice is None:
         choice = _INHERITED.value
     if choice is None:
-        choice = by_environment()
+        choice = environment_setting()
     if choice not in (False, True, "debug"):
         raise ArgumentError(f"check_numbers={choice!r}: expected True, False or 'debug'")
     return choice
@@ -68,13 +68,13 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
 _STORED = stored("OPREG_CHECK_NUMBERS")
 
 
-def by_environment() -> bool | str:
+def environment_setting() -> bool | str:
     """The current setting of the environment variable."""
-    return _meaning(_STORED())
+    return _setting_value(_STORED())
 
 
 @cached(16)
-def _meaning(value: object) -> bool | str:
+def _setting_value(value: object) -> bool | str:
     """The setting for a value as ``os.environ`` stores it."""
     text = "" if value is None else os.environ.decodevalue(value).strip().lower()  # type: ignore[arg-type]
     return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)

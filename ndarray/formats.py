@@ -14,7 +14,7 @@ from . import params_file
 from .records import Pairs, Record
 
 __all__ = ["MINDSPORE_WRITER", "NPZ_WRITER", "READ_MINDSPORE", "READ_NPZ", "READ_SAFETENSORS", "READ_TORCH",
-           "SAFETENSORS_WRITER", "TEXT", "TORCH_WRITER", "is_params", "load", "save", "writer"]
+           "SAFETENSORS_WRITER", "TEXT", "TORCH_WRITER", "checkpoint_writer", "is_params", "load", "save", "writer"]
 
 #: Readers and writers of other formats, imported for the first such file.
 READ_NPZ, NPZ_WRITER = Slot("npz"), Slot("npz")
@@ -81,7 +81,7 @@ def _format(file: BinaryIO) -> Slot | None:
     start = file.read(64)
     file.seek(0)
     if start[:4] in (b"PK\3\4", b"PK\5\6"):
-        length = int.from_bytes(start[26:28], "little")  # of the name of the first member
+        length = int.from_bytes(start[26:28], "little")  # the length of the first member's name
         file.seek(30)
         first = file.read(min(length, _LONGEST_ENTRY))
         file.seek(0)
@@ -147,3 +147,12 @@ def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = 
         return put
     pieces = params_file.write(records, names)
     return lambda file: file.writelines(pieces)
+
+
+def checkpoint_writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str]
+                      ) -> Callable[[BinaryIO], None]:
+    """As `writer`, but the ending `.ckpt` selects MindSpore's format. Files of `save` have MXNet's by that name."""
+    if os.fsdecode(path).endswith(".ckpt"):
+        put: Callable[[BinaryIO], None] = MINDSPORE_WRITER.function(records, names)
+        return put
+    return writer(path, records, names)

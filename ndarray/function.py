@@ -182,7 +182,7 @@ def invoke(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     attrs, values = prepare(op, args, keywords)
     ctx = _place(values) if ctx is None else Context(ctx)
     if out is not None:
-        return _into(op, attrs, values, ctx, out)
+        return _call_into(op, attrs, values, ctx, out)
     if (tracer := MODE.tracer) is not None and tracer.takes(op, values):
         prepared, outs = tracer.trace_call(op, attrs, values)
     else:
@@ -207,7 +207,7 @@ def Custom(*args: Any, op_type: str | None = None, **keywords: Any) -> NDArray:
     return invoke(user_operator(op_type), args, keywords)
 
 
-def _into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
+def _call_into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) -> Out:
     """Call an operator and store its results in existing arrays."""
     targets: list[Any] = as_list(out)
     if MODE.tracer is not None:

@@ -4,7 +4,8 @@ bytes.
     value = field 1 | name = 1.1 | tensor = 1.2 | lengths = 1.2.1 | dtype = 1.2.2 | bytes = 1.2.3
 
 A large tensor is split into several values of the same name. A file may end with ``crc_num`` and the CRC-32 of all
-bytes before it.
+bytes before it. A file of this library does: the first value has one more field, 1.15, which says so, and which
+MindSpore ignores. So a file that was cut between two values is known to be damaged.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _TEXT = "str"
 _NAMES = {name: code for code, (name, _) in _DTYPES.items()}
 #: The largest number of bytes of a tensor in one value.
 _LONGEST = 1 << 29
+_CHECKED = 15  # the field of a value in a file that ends with a checksum
 _CHECKSUM = b"crc_num"
 _CHECKSUM_BYTES = len(_CHECKSUM) + 10
 
@@ -42,11 +44,18 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
     arrays = whole_arrays(records, names, ".ckpt", _NAMES)
 
     def pieces() -> Iterator[bytes | memoryview]:
+        mark = field(_CHECKED, 1)
         for name, array in arrays.items():
-            code = _NAMES[array.dtype.name]
-            numbers = bytes_of(array, _DTYPES[code][1])
-            tag = field(1, name)
-            head = b"".join(b"\x08" + varint(dim) for dim in array.shape) + field(2, code)
+            text = _text(name, array)
+            if text is None:
+                code, shape = _NAMES[array.dtype.name], array.shape
+                numbers = bytes_of(array, _DTYPES[code][1])
+            else:
+                name, code, shape = name.removesuffix(TEXT), _TEXT, (0,)
+                numbers = memoryview((text or "\0").encode("utf-32-le"))  # MindSpore reads no text without characters
+            tag = field(1, name) + mark
+            mark = b""
+            head = b"".join(b"\x08" + varint(dim) for dim in shape) + field(2, code)
             for at in range(0, max(len(numbers), 1), _LONGEST):
                 part = numbers[at:at + _LONGEST]
                 tensor = head + b"\x1a" + varint(len(part))
@@ -62,6 +71,16 @@ def _writer(records: Pairs, names: Sequence[str]) -> Callable[[BinaryIO], None]:
         file.write(_CHECKSUM + checksum.to_bytes(10, "big"))
 
     return put
+
+
+def _text(name: str, array: np.ndarray) -> str | None:
+    """The text whose bytes an array of this name has."""
+    if not name.endswith(TEXT) or array.dtype != np.uint8:
+        return None
+    try:
+        return array.tobytes().decode()
+    except UnicodeDecodeError:
+        return None
 
 
 class _Reader:
@@ -136,10 +155,11 @@ class _Tensor:
         self.shape = shape
 
     def array(self, reader: _Reader, key: str) -> np.ndarray:
-        """The tensor as an array; of a text, four bytes a character, its bytes in UTF-8."""
+        """The tensor as an array; of a text, four bytes a character, its bytes in UTF-8. NULs at its end are none."""
         if self.dtype == _TEXT:
             try:
-                return np.frombuffer(b"".join(self.parts).decode("utf-32-le").encode(), np.uint8)
+                text = b"".join(self.parts).decode("utf-32-le").rstrip("\0")
+                return np.frombuffer(text.encode(), np.uint8)
             except UnicodeError as error:
                 reader.fail(f"{key!r} to be a text", error)
         if self.dtype not in _DTYPES:
@@ -162,7 +182,8 @@ class _Tensor:
 @READ_MINDSPORE.provide
 def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]]:
     content = memoryview(file.read(size))
-    if bytes(content[-_CHECKSUM_BYTES:-10]) == _CHECKSUM:
+    has_checksum = bytes(content[-_CHECKSUM_BYTES:-10]) == _CHECKSUM
+    if has_checksum:
         stored = int.from_bytes(content[-10:], "big")
         content = content[:-_CHECKSUM_BYTES]
         if stored != zlib.crc32(content):
@@ -178,6 +199,8 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
                 key = part.text()
             elif inner == 2 and isinstance(part, _Reader):
                 tensor = part
+            elif inner == _CHECKED and not has_checksum:
+                raise FileFormatError(f"{name}: the checksum at the end is missing: the file is damaged")
         if tensor is None or not key:
             value.fail("a name and a tensor", "something else")
         tensors.setdefault(key, _Tensor()).take(tensor)

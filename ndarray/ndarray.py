@@ -96,7 +96,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     _data: Array
     _ctx: Context
     _entry: tape.TapeEntry | None  # its place on the tape; None if it is not recorded
-    _part_of: tuple[NDArray, object]  # of a view: its base, and the subscript, or None for a reshape
+    _part_of: tuple[NDArray, object]  # a view's base and subscript, or None for a reshape
     _views: list[weakref.ref[NDArray]]  # views of it, once there are any
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
@@ -360,7 +360,9 @@ class NDArray(ScalarConversions, Protocols, Methods):
         """This array if it is in that context, or else a copy there."""
         return self if context is self._ctx else self.copyto(context)
 
-    as_in_ctx = as_in_context
+    def as_in_ctx(self, ctx: Context) -> NDArray:
+        """``as_in_context``, as MXNet's ``np`` calls it."""
+        return self.as_in_context(ctx)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> NDArray:
         """A copy with another dtype. With ``copy=False``, an array that has the dtype is returned itself."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from .ndarray import NDArray
 
-__all__ = ["arrays_in", "hosted", "leaves", "mapped"]
+__all__ = ["arrays_in", "on_host", "leaves", "mapped"]
 
 
 def leaves(value: object) -> list[Any]:
@@ -33,8 +33,8 @@ def mapped(value: Any, change: Callable[[NDArray], NDArray]) -> Any:
     return change(value) if isinstance(value, NDArray) else value
 
 
-def hosted(value: Any, kinds: Any = NDArray) -> Any:
+def on_host(value: Any, kinds: Any = NDArray) -> Any:
     """A nesting as lists, in which arrays, or values of the classes ``kinds``, are arrays of NumPy."""
     if isinstance(value, (list, tuple)):
-        return [hosted(part, kinds) for part in value]
+        return [on_host(part, kinds) for part in value]
     return value.asnumpy() if isinstance(value, kinds) else value

@@ -71,7 +71,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
     if shape is not None and len(shape) != 2:
         raise ShapeError(f"csr_matrix: expected the shape of a matrix, got {show(shape)}")
     if _is_shape(arg1) and len(arg1) == 2:
-        return CSRNDArray(_nothing_of("csr", arg1, shape, dtype), ctx)
+        return CSRNDArray(_stored_zeros("csr", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
             elements = _numbers(arg1[0], dtype, "csr_matrix: data")
@@ -115,7 +115,7 @@ def _dims(shape: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if shape is None else tuple(map(int, shape))
 
 
-def _nothing_of(stype: str, shape: Sequence[int], expected: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
+def _stored_zeros(stype: str, shape: Sequence[int], expected: tuple[int, ...] | None, dtype: DTypeLike) -> Any:
     """The `Stored` of an array of zeros; the parameter ``shape``, if given, must agree."""
     return empty_of(stype, _check_agreement(tuple(map(int, shape)), expected), as_dtype(dtype or "float32"), cpu())
 
@@ -167,7 +167,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     """
     ctx, shape = current_context() if ctx is None else Context(ctx), _dims(shape)
     if _is_shape(arg1) and len(arg1) > 1:
-        return RowSparseNDArray(_nothing_of("row_sparse", arg1, shape, dtype), ctx)
+        return RowSparseNDArray(_stored_zeros("row_sparse", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) != 2:
             raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")

@@ -44,9 +44,9 @@ from .gradient_target import GradientTarget
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
-__all__ = ["TapeNode", "TapeEntry", "Variable", "SharedVariable", "CopiedVariable", "Leaf", "leaf", "record", "add",
-           "constant", "frame", "Taped", "CheckedNode", "TRANSFER", "CONSTANT", "UNDIFFERENTIATED", "WRAP",
-           "number_names", "wrapped"]
+__all__ = ["TapeNode", "TapeEntry", "Variable", "SharedVariable", "CopiedVariable", "Leaf", "leaf", "record",
+           "record_entries", "add", "constant", "frame", "Taped", "CheckedNode", "TRANSFER", "CONSTANT",
+           "UNDIFFERENTIATED", "WRAP", "number_names", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
 WRAP = Slot("arrays")
@@ -262,8 +262,6 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
            ) -> None:
     """Record a call, if one of its inputs is recorded. ``residuals`` are raw arrays that the gradient reads beside
     inputs and outputs."""
-    if recording is not True:
-        _check_results(op, attrs, arrays, outs, recording)
     entries, recorded = [], False
     for value in values:
         entry = getattr(value, "_entry", None)
@@ -272,16 +270,30 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
         elif entry is not CONSTANT:
             recorded = True
         entries.append(entry)
-    if not recorded:
-        return
+    if recorded:
+        record_entries(op, attrs, tuple(entries), arrays, outs, prepared, recording, residuals)
+    elif recording is not True:
+        _check_results(op, attrs, arrays, outs, recording)
+
+
+def record_entries(op: Op | Taped, attrs: Any, entries: tuple[TapeEntry, ...], arrays: Sequence[Array],
+                   outs: Sequence[NDArray], prepared: Prepared | None, recording: Literal[True] | Checked,
+                   residuals: Sequence[Array] = ()) -> TapeNode:
+    """Record a call with inputs of these entries."""
+    if recording is not True:
+        _check_results(op, attrs, arrays, outs, recording)
     node: TapeNode = (TapeNode if recording is True else CheckedNode)(
-        op, attrs, tuple(entries), arrays, [outs[0]._data] if len(outs) == 1 and not residuals
+        op, attrs, entries, arrays, [outs[0]._data] if len(outs) == 1 and not residuals
         else [*[out._data for out in outs], *residuals], len(outs),
-        outs[0]._ctx, user_frame(sys._getframe(1)) if MODE.frame is None else frame(), prepared)
+        outs[0]._ctx, user_frame(sys._getframe(2)) if MODE.frame is None else frame(), prepared)
     if recording is not True:
         node.checked = recording  # type: ignore[misc]  # of class CheckedNode
-    for i, out in enumerate(outs):
-        out._entry = (node, i)
+    if len(outs) == 1:
+        outs[0]._entry = node, 0
+    else:
+        for i, out in enumerate(outs):
+            out._entry = node, i
+    return node
 
 
 def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray,

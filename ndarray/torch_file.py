@@ -25,10 +25,11 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import numpy as np
 
 from opreg.core.spec import strides_of
-from opreg.errors import FileFormatError, OpError, list_names, warn
+from opreg.errors import FileFormatError, list_names, warn
 
 from .formats import READ_TORCH, TORCH_WRITER
 from .npz_file import ZIP_DAMAGE
+from .pickles import PICKLE_DAMAGE, SafeUnpickler
 from .records import DENSE_FLOOR, DENSE_RATIO, MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
 __all__: list[str] = []
@@ -49,8 +50,6 @@ _ALIGNED = 64
 _PADDING = b"FB\0\0"
 #: Bytes of the header of a zip member without its name, and of the extra field for sizes beyond 32 bits.
 _HEADER, _SIZES = 30, 20
-#: Instructions of a pickle that store the top of the stack in the memo.
-_PLACED = ("PUT", "BINPUT", "LONG_BINPUT")
 _DEEPEST = 32  # levels of nested dicts
 
 
@@ -138,17 +137,14 @@ _ALLOWED: dict[tuple[str, str], Callable[..., Any]] = {
 }
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(SafeUnpickler):
     """Reads the pickle. Only functions and classes of this module are called."""
 
     def __init__(self, content: bytes, storage: Callable[[_Kind, str, int], _Storage]):
-        for opcode, argument, _ in pickletools.genops(content):
-            if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
-                raise FileFormatError(f"expected an index below {len(content)}, found {argument}")
-        super().__init__(io.BytesIO(content), encoding="utf-8")  # of texts that Python 2 wrote
+        super().__init__(content, encoding="utf-8")
         self.storage = storage
 
-    def find_class(self, module: str, name: str) -> Any:
+    def replacement(self, module: str, name: str) -> Any:
         """The replacement of a function or class that the pickle names."""
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(*_STORAGES[name])
@@ -288,8 +284,7 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
             value = _Pickles(file.read(), name).value()
     except FileFormatError as error:
         raise FileFormatError(str(error) if str(error).startswith(name) else f"{name}: {error}") from None
-    except (OpError, pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, MemoryError,
-            UnicodeError, RecursionError, ImportError, *ZIP_DAMAGE) as error:
+    except (*PICKLE_DAMAGE, *ZIP_DAMAGE) as error:
         raise FileFormatError(f"{name}: expected a file of PyTorch, found {type(error).__name__}: {error}") from None
     skipped: list[str] = []
     tensors: dict[str, _Tensor] = {}

@@ -202,11 +202,11 @@ _NEEDS = {"bfloat16": "ml_dtypes"}
 def __getattr__(name: str) -> Any:
     if name == "__all__":  # found when it is asked for, since looking for libraries takes time
         return ["__version__", *_open()]
-    why = _aliases.why(f"opreg.{name}")
+    why = _aliases.refusal_reason(f"opreg.{name}")
     if why:
         raise AttributeError(why)
     try:
-        module, attribute = _DOORS[_aliases.spoken(name)]
+        module, attribute = _DOORS[_aliases.script_door(name)]
     except KeyError:
         from .core.other_names import PACKAGES
         from .errors import did_you_mean

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
     from typing import Any
 
-__all__ = ["TRAINING", "install", "refuse", "serve", "why", "tidy", "inner", "below", "adopt"]
+__all__ = ["TRAINING", "install", "refuse", "set_library", "refusal_reason", "tidy", "inner", "below", "adopt"]
 
 #: Modules below ``ops`` in MindSpore: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops",
@@ -138,7 +138,7 @@ class _Aliases:
 
     def target(self, name: str) -> str:
         """The real name of what is called ``name``, perhaps below an alias; itself where there is no alias."""
-        full = f"opreg.{spoken(name[6:])}" if name.startswith("opreg.") else name
+        full = f"opreg.{script_door(name[6:])}" if name.startswith("opreg.") else name
         target = self.targets.get(full)
         if target is None and full != name:
             return full
@@ -160,7 +160,7 @@ class _Aliases:
         if path is None and name not in self.targets:  # a top-level module of another package
             return None
         if self.withheld(name):  # an error without ``name`` also passes through ``from opreg import gluon``
-            raise ModuleNotFoundError(why(name))
+            raise ModuleNotFoundError(refusal_reason(name))
         return None if self.target(name) == name else ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> None:
@@ -233,17 +233,17 @@ def refuse(library: str, modules: dict[str, str]) -> None:
             _ALIASES.refused.setdefault(each, {})[library] = reason
 
 
-def serve(library: str) -> None:
+def set_library(library: str) -> None:
     """Declare the library of the running script: reasons for missing names are those of this library."""
     _ALIASES.library = library
 
 
-def spoken(door: str) -> str:
-    """The door that a script of the library that is spoken to means by that name."""
+def script_door(door: str) -> str:
+    """The door that a script of the current library means by a name."""
     return _SPOKEN.get(_ALIASES.library, {}).get(door, door)
 
 
-def why(name: str) -> str:
+def refusal_reason(name: str) -> str:
     """The reason why a module is refused; empty for a module that is not."""
     reasons = _ALIASES.refused.get(name, {}) if _ALIASES.withheld(name) else {}
     return reasons.get(_ALIASES.library) or " ".join(reasons.values())
@@ -260,7 +260,7 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
     def find(attribute: str) -> Any:
         real = _ALIASES.targets.get(f"{name}.{attribute}")
         if real is None:
-            refused = why(f"{name}.{attribute}")
+            refused = refusal_reason(f"{name}.{attribute}")
             raise AttributeError(refused or (said(attribute) if said else
                                              f"module {name!r} has no attribute {attribute!r}"))
         module, _, inside = real.partition(":")

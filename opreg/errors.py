@@ -326,7 +326,7 @@ def _as_error_class(kind: type) -> type[OpError]:
     """A class of errors that derives from `OpError` and from the class of an exception."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
         "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__, "converted": True,
-        "__reduce__": lambda self: (_of_kind, (kind, *_parts(self)))})
+        "__reduce__": lambda self: (_with_class, (kind, *_parts(self)))})
 
 
 def _parts(error: BaseException) -> tuple[object, ...]:
@@ -335,7 +335,7 @@ def _parts(error: BaseException) -> tuple[object, ...]:
     return error.args if filename is None else (*error.args[:2], filename)
 
 
-def _of_kind(kind: type, *parts: object) -> OpError:
+def _with_class(kind: type, *parts: object) -> OpError:
     return _as_error_class(kind)(*parts)
 
 

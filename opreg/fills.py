@@ -52,7 +52,7 @@ def normal(rng: np.random.Generator, shape: Shape, deviation: float, mean: float
 
 
 def left_of(ends: tuple[float, float], deviation: float, mean: float) -> np.ndarray:
-    """The error function at two ends in units of a normal distribution: -1 and 1 at the infinities."""
+    """The error function at two ends of a normal distribution, which are standardized before: -1 and 1 at infinity."""
     return erf(np, (np.array(ends, np.float64) - mean) / (deviation * math.sqrt(2)))
 
 

@@ -282,14 +282,14 @@ def _operator(name: str) -> tuple[str, bool]:
     return of.replace("custom.", "", 1), of.removeprefix("_backward_").startswith("custom.")
 
 
-def _former(name: str, function: Callable[..., None]) -> None:
+def _old_function(name: str, function: Callable[..., None]) -> None:
     warnings.warn(f"profiler.{name} is called profiler.{function.__name__} since MXNet 1.0", DeprecationWarning,
                   stacklevel=3)
 
 
 def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") -> None:
     """Former name of ``set_config``; ``mode`` is ``"symbolic"`` or ``"all"``."""
-    _former("profiler_set_config", set_config)
+    _old_function("profiler_set_config", set_config)
     if mode not in ("symbolic", "imperative", "api", "memory", "all"):
         raise ArgumentError(f"profiler_set_config: mode: expected 'symbolic' or 'all', got {mode!r}")
     set_config(profile_symbolic=mode in ("symbolic", "all"), filename=filename)
@@ -297,13 +297,13 @@ def profiler_set_config(mode: str = "symbolic", filename: str = "profile.json") 
 
 def profiler_set_state(state: str = "stop") -> None:
     """Former name of ``set_state``."""
-    _former("profiler_set_state", set_state)
+    _old_function("profiler_set_state", set_state)
     set_state(state)
 
 
 def dump_profile() -> None:
     """Former name of ``dump``."""
-    _former("dump_profile", dump)
+    _old_function("dump_profile", dump)
     dump(True)
 
 

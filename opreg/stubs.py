@@ -248,7 +248,7 @@ def _of_operators(manner: str, operators: Mapping[str, Op]) -> Iterator[str]:
         yield f"{name} = {first[operators[name]]}\n"
 
 
-def _by_hand(manner: str, name: str, function: Callable) -> str:
+def _handwritten(manner: str, name: str, function: Callable) -> str:
     result = _RESULT[manner]
     several = {"split_v2": f"list[{result}]", "histogram": f"list[{result}]",
                "rand_zipfian": f"tuple[{result}, {result}, {result}]",
@@ -302,7 +302,7 @@ def _operators(manner: str) -> str:
                  and name not in WRITTEN and name not in space.__all__ and (op := find(name)) is not None
                  and op.where is None}
     return "".join([_head(manner), *_of_operators(manner, operators),
-                    *[_by_hand(manner, name, WRITTEN[name]) for name in sorted(WRITTEN)]])
+                    *[_handwritten(manner, name, WRITTEN[name]) for name in sorted(WRITTEN)]])
 
 
 def _namespace(manner: str, space: Namespace) -> str:
@@ -314,14 +314,14 @@ def _namespace(manner: str, space: Namespace) -> str:
     home = "ndarray.control_flow" if manner == "nd" else "symbol.control_flow_functions"
     return "".join([_head(manner, f"from opreg.{home} import {', '.join(loops)}\n" if loops else ""),
                     *_of_operators(manner, operators),
-                    *[_by_hand(manner, name, vars(space)[name]) for name in by_hand]])
+                    *[_handwritten(manner, name, vars(space)[name]) for name in by_hand]])
 
 
 # ----------------------------------------------------------------------------------------- from the functions
 
 
 def _annotations(function: Callable) -> dict[str, str]:
-    """The annotations of a function as they are written; Any for one with a name that the stubs do not have."""
+    """The annotations of a function as they are written; ``Any`` for an annotation that names what the stubs lack."""
     return {name: text if _TYPE_NAMES.issuperset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)) else "Any"
             for name, text in inspect.unwrap(function).__annotations__.items()}
 
@@ -391,7 +391,7 @@ def _tensor_methods() -> str:
 # ------------------------------------------------------------------------------------------------- the door
 
 
-def _door(names: Mapping[str, tuple[str, str | None]], further: str = "") -> str:
+def _door_stub(names: Mapping[str, tuple[str, str | None]], further: str = "") -> str:
     """A package whose names are loaded at first use: plain imports of these names, each from its module."""
     lines = [_TITLE, "\n"]
     for name, (module, attribute) in sorted(names.items(), key=lambda door: door[1][0]):
@@ -410,8 +410,8 @@ def stubs() -> dict[str, str]:
     >>> "def expand_dims(data: Input, axis: int," in stubs()["ndarray/operators.pyi"]
     True
     """
-    texts = {"__init__.pyi": _door(vars(opreg)["_DOORS"], "__version__: str"),
-             "train/__init__.pyi": _door({name: (module, name) for name, module in TRAINING.items()}),
+    texts = {"__init__.pyi": _door_stub(vars(opreg)["_DOORS"], "__version__: str"),
+             "train/__init__.pyi": _door_stub({name: (module, name) for name, module in TRAINING.items()}),
              "nn/ops/__init__.pyi": _ops(), "cells/tensor_methods.pyi": _tensor_methods()}
     for manner, package in (("nd", "ndarray"), ("sym", "symbol")):
         texts[f"{package}/operators.pyi"] = _operators(manner)

@@ -170,7 +170,7 @@ def _timed_call(events: Events, category: str, name: Callable[..., str]) -> Call
     return make
 
 
-def _about(op: Any, line: object) -> dict[str, str]:
+def _description(op: Any, line: object) -> dict[str, str]:
     """Description of an operator: the line that called it, and the line of a user's operator that made it."""
     facts = {} if line is None else {"line": str(line)}
     if isinstance(op, Op) and op.where is not None:
@@ -216,7 +216,7 @@ def _eager(events: Events, ranges: _Ranges, run: Callable) -> Callable:
             if ctx.xp is not np:
                 ctx.backend.synchronize(ctx.device_id)
             end = _clock()
-            events.span("operator", op.name, start, end, **_about(op, user_line()))
+            events.span("operator", op.name, start, end, **_description(op, user_line()))
             events.sample_memory()
 
     return noted
@@ -233,7 +233,7 @@ def _gradient(events: Events, ranges: _Ranges, step: Callable) -> Callable:
         finally:
             if node.ctx.xp is not np:
                 node.ctx.backend.synchronize(node.ctx.device_id)
-            events.span("operator", name, start, _clock(), **_about(node.op, node.where))
+            events.span("operator", name, start, _clock(), **_description(node.op, node.where))
             events.sample_memory()
 
     return noted
@@ -276,6 +276,6 @@ def _note(events: Events, step: Step, start: float) -> None:
     node = step.node
     args = {"node": name, "kernel": step.kernel, **({"operators": ", ".join(operators)} if operators else {})}
     if node is not None:
-        args.update(_about(node.op, node.where))
+        args.update(_description(node.op, node.where))
     events.span("operator", operator or step.kernel, start, _clock(), **args)
     events.sample_memory()

@@ -40,7 +40,7 @@ from .entries import BIND, SIMPLE_BIND
 from .executor import Executor
 from .head_gradients import OutGrads, fitted
 from .passes.rematerialization import recompute_setting
-from .program import Bound, uncollected
+from .program import Bound, without_gc
 from .reduction import Reduction, bucketed
 from .sharding import bucket_arrays
 from .sparse_cut import inputs_with_few_rows
@@ -178,7 +178,7 @@ def _assign_groups(symbol: Symbol, ctx: Context, groups: dict[str, Context],
 
 
 @BIND.provide
-@uncollected
+@without_gc
 def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, args_grad: Gradients | None,
          grad_req: Requests, aux_states: Values | None, group2ctx: Mapping[str, Context] | None,
          check_kernels: bool | str = False, recompute: bool | str | None = None,
@@ -214,7 +214,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
 
 
 @SIMPLE_BIND.provide
-@uncollected
+@without_gc
 def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_req: Requests,
                 type_dict: Mapping[str, DTypeLike] | None, stype_dict: Mapping[str, str] | None,
                 group2ctx: Mapping[str, Context] | None, shared_arg_names: Sequence[str] | None,

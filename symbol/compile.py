@@ -30,7 +30,7 @@ from .passes.reduce_gradients import reduce_gradients
 from .passes.rematerialization import rematerialize
 from .passes.simplify import simplify
 from .plan import Plan, Segment, Step
-from .program import Program, uncollected
+from .program import Program, without_gc
 from .replay import segments
 
 __all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program", "simplified"]
@@ -57,7 +57,7 @@ _MERGING = (attention, simplify, fold_constants, cse, rematerialize, fuse_conv_b
 CHECK = False
 
 
-@uncollected
+@without_gc
 def compile_program(program: Program) -> Plan:
     """Compile the plan of a program, which may already contain its gradients."""
     with with_tf32(program.bound.tf32):

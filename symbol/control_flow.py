@@ -163,7 +163,7 @@ def _slice(whole: Spec) -> Spec:
     return whole if whole.shape is None else Spec(whole.shape[1:] or (1,), whole.dtype)
 
 
-def _through(body: Symbol, known_specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
+def _infer_body(body: Symbol, known_specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of the inputs and outputs of a body from those of some inputs."""
     graph = resolved(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
@@ -177,7 +177,7 @@ def _foreach_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[S
     inner = [Spec()] * len(places)
     for i, place in enumerate(places):
         inner[place] = _slice(ins[i]) if i < len(data) else ins[i]
-    inputs, results = _through(attrs["subgraphs"][0], inner)
+    inputs, results = _infer_body(attrs["subgraphs"][0], inner)
     length = next((spec.shape[0] for spec in ins[:len(data)] if spec.shape is not None), ANY)
     found = []
     for i, (place, spec) in enumerate(zip(places, ins)):
@@ -192,7 +192,7 @@ def _foreach_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[S
 
 def _while_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
     places, most, found = attrs["func_input_locs"], attrs["max_iterations"], list(ins)
-    inputs, results = _through(attrs["subgraphs"][1], [ins[place] for place in places])
+    inputs, results = _infer_body(attrs["subgraphs"][1], [ins[place] for place in places])
     for place, spec in zip(places, inputs):
         found[place] = spec
     count = attrs["num_out_data"]
@@ -203,7 +203,7 @@ def _while_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spe
 def _cond_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[Spec], list[Spec]]:
     found, chosen = list(ins), [Spec()] * attrs["num_outputs"]
     for body, places in zip(attrs["subgraphs"], _locations(attrs)):
-        inputs, results = _through(body, [found[place] for place in places])
+        inputs, results = _infer_body(body, [found[place] for place in places])
         for place, spec in zip(places, inputs):
             found[place] = spec
         if body is not attrs["subgraphs"][0]:

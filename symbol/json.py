@@ -25,7 +25,7 @@ from opreg.ndarray.params_file import FILE_MAGIC
 
 from .entries import DUMPS, SAVE
 from .json_loader import VERSION, Json, Loader, stored_order
-from .program import uncollected
+from .program import without_gc
 from .symbol import Symbol
 
 __all__ = ["dumps", "loads", "load_json", "fromjson", "save", "load", "VERSION"]
@@ -252,7 +252,7 @@ def save(symbol: Symbol, fname: str | os.PathLike, remove_amp_cast: bool = True)
 # ---------------------------------------------------------------------------------------------- reading
 
 
-@uncollected
+@without_gc
 def loads(text: str, name: str = "<text>") -> Symbol:
     """Read a symbol from JSON text of any version of MXNet.
 

@@ -20,7 +20,7 @@ from opreg.typing import Array
 
 from .reduction import Reduced, Reduction, bucketed
 
-__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "uncollected"]
+__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "without_gc"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -248,7 +248,7 @@ def nbytes(specs: Iterable[Spec]) -> int:
     return sum([size(spec.shape or ()) * as_dtype(spec.dtype).itemsize for spec in specs])
 
 
-def uncollected(function: Callable[P, R]) -> Callable[P, R]:
+def without_gc(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with Python's garbage collector disabled while it runs.
 
     Reading, binding and planning allocate several objects for each node, which all live on and form no cycles. The

@@ -23,7 +23,7 @@ from opreg.ndarray.context import Context
 from opreg.typing import Array, ArrayModule
 
 from .plan import Function, Segment, Step
-from .program import uncollected
+from .program import without_gc
 
 __all__ = ["RecordedSegment", "runs_python", "segments"]
 
@@ -113,7 +113,7 @@ class RecordedSegment(Segment):
         """Run without a recording from now on."""
         self._phase, self._reason, self._recorder = _Phase.OFF, f"{type(error).__name__}: {error}", None
 
-    @uncollected  # collection would free device memory during a recording
+    @without_gc  # collection would free device memory during a recording
     def _record(self, recorder: Recorder) -> None:
         """Replace steps by their recordings."""
         try:

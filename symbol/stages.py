@@ -138,7 +138,7 @@ class Staged(Parted):
         self._first = self._bind_first(known_specs) if self._cut.first else None
         self._second_parts: OrderedDict[tuple, Executor] = OrderedDict()
         self._second: Executor | None = None  # the second part of the last forward
-        self.outputs = self._merged([_nothing(specs[node][i], ctx) for (node, i), early
+        self.outputs = self._merged([_empty_array(specs[node][i], ctx) for (node, i), early
                                      in zip(graph.heads, self._cut.early) if not early])
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
@@ -263,7 +263,7 @@ class Staged(Parted):
         return Explanation(report(lines if self._second_parts else [*lines, f"from {names}: planned when it has run"]))
 
 
-def _nothing(spec: Spec, ctx: Context) -> NDArray:
+def _empty_array(spec: Spec, ctx: Context) -> NDArray:
     """An empty array, with as many axes as are known."""
     shape, dtype = spec
     dims = (0,) if shape is None else tuple([0 if dim is ANY else dim for dim in shape])

@@ -60,6 +60,30 @@ def test_a_search_finds_pages_before_entries_and_each_text_once(site: Path) -> N
     assert "{boost: doc.boost}" in worker and "'title', {boost: " in worker
 
 
+#: Words that people search for, and the section that explains them.
+SEARCHES = {
+    "speed": "performance.html#performance-speed-and-memory",
+    "custom operator": "write_an_operator.html#write-an-operator-custom-operators-in-python",
+    "hook": "mindspore.html#hooks",
+    "bprop": "mindspore.html#bprop",
+    "save model": "train_a_model.html#save-and-load-a-model",
+    "gpu": "gpu.html#on-a-gpu",
+    "numpy version": "index.html#versions-of-python-numpy-and-cupy",
+    "jit": "from_torch_and_jax.html#compiled-functions-jit",
+    "error": "write_an_operator.html#debug-it-errors",
+    "profile": "performance.html#profile-find-your-slow-step",
+}
+
+
+def test_searched_words_are_in_the_title_of_the_section_that_explains_them(site: Path) -> None:
+    """No section of an entry that counts more has all words in its title."""
+    found = json.loads((site / "search" / "search_index.json").read_text())["docs"]
+    for words, wanted in SEARCHES.items():
+        titled = {each["location"]: each["boost"] for each in found
+                  if all(re.search(rf"\b{word}s?\b", each["title"].lower()) for word in words.split())}
+        assert titled.get(wanted, 0) == max(titled.values(), default=0), (words, titled)
+
+
 def test_code_has_colours(site: Path) -> None:
     """Keywords have their own class, and so have prompts."""
     assert '<span class="k">def</span>' in (site / "index.html").read_text()

@@ -41,7 +41,7 @@ def overlap(bounds: Iterable[tuple[int, int]], written: set[int | None]) -> bool
     >>> overlap([(0, 8), (4, 12), (12, 16)], {2}), overlap([(0, 8), (4, 12), (12, 16)], {1})
     (False, True)
     """
-    end = written_end = -1  # of all arrays so far, and of the written ones
+    end = written_end = -1  # the ends of all arrays so far, and of the written ones
     for (first, last), number in sorted([(bound, number) for number, bound in enumerate(bounds)]):
         if first < (end if number in written else written_end):
             return True

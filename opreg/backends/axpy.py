@@ -1,9 +1,9 @@
 """A multiple added to an array in place, ``a ± b * c`` with a scalar ``c``, in one pass of BLAS.
 
-A step of gradient descent ends with this. NumPy takes two passes and stores the product in between; BLAS reads two
-arrays and writes one, and uses the threads that have just computed matrix products. BLAS rounds once where two ufuncs
-round twice. So this kernel serves only arrays that are updated in place; elsewhere results equal those of the operators
-one by one. A compiled loop comes first: it takes one pass, too, and does not pass through ``ctypes``.
+Each step of gradient descent ends with such an addition. NumPy takes two passes and stores the product in between;
+BLAS reads two arrays and writes one, and uses the threads that have just computed matrix products. BLAS rounds once
+where two ufuncs round twice. So this kernel serves only arrays that are updated in place; elsewhere results equal those
+of the operators one by one. A compiled loop comes first: it takes one pass, too, and does not pass through ``ctypes``.
 """
 
 from __future__ import annotations

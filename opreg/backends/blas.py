@@ -72,7 +72,7 @@ _STEP = 64
 _PARTS = 8
 
 _clock = time.perf_counter
-_OWN_THREADS = 1  # what openblas_get_parallel returns unless the threads are OpenMP's
+_OWN_THREADS = 1  # the result of openblas_get_parallel, unless the threads are OpenMP's
 
 
 @functools.cache
@@ -199,7 +199,7 @@ def _host_multiplier(a: Shape, by_a: Shape, b: Shape, by_b: Shape, dtype: np.dty
     cut = b[-2] // _STEP * _STEP
     if len(a) == len(b) == 2 and 0 < cut < b[0] and all(
             _same_bits((a[0], k), by_a, (k, b[1]), by_b, dtype) for k in (cut, b[0] - cut)):
-        return Watched(functools.partial(_in_two, cut), work)
+        return Watched(functools.partial(_split_product, cut), work)
     return matmul_on_one_thread
 
 
@@ -243,7 +243,7 @@ def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = 
 _stack_matmul.plain = True  # type: ignore[attr-defined]
 
 
-def _in_two(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
+def _split_product(cut: int, a: Array, b: Array, out: Array | None = None) -> Array:
     """The product of two matrices as the sum of two products."""
     total = np.matmul(a[:, :cut], b[:cut], out)
     return np.add(total, np.matmul(a[:, cut:], b[cut:]), total)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
-from opreg.builtin.shapes.shape import copying
+from opreg.builtin.shapes.shape import declare_copy
 from opreg.core.attrs import Schema
 from opreg.core.op import Op
 from opreg.core.signature import Names
@@ -37,7 +37,7 @@ def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
     def moved_infer(data: Shape) -> Shape:
         return tuple([data[axis] for axis in order(len(data))])
 
-    copying(op, lambda data: methodcaller("transpose", order(len(data))))
+    declare_copy(op, lambda data: methodcaller("transpose", order(len(data))))
     return op
 
 

@@ -14,7 +14,7 @@ from ..core.rules import Attrs, AttrsRule, Shapes
 from ..core.spec import ANY, Shape, show, unify
 from ..errors import ShapeError
 
-__all__ = ["formed"]
+__all__ = ["declare_form"]
 
 _AXIS = re.compile(r"(?:(?P<number>\d+)(?P<rest>\.\.\.)?"
                    r"|(?:@(?P<factor>\w+)\*)?(?P<times>\d*)(?P<name>(?:\.\.\.|@|)\w*)"
@@ -143,7 +143,7 @@ def _form_shape(form: Form, bound: dict[str, Any], open_: bool) -> Shape | None:
     return tuple(dims)
 
 
-def formed(op: Op, text: str) -> None:
+def declare_form(op: Op, text: str) -> None:
     """Declare the shapes of an operator by a form.
 
     Parameters
@@ -168,7 +168,7 @@ def formed(op: Op, text: str) -> None:
     >>> from opreg.core.registry import declare
     >>> @declare(name="_example_corners")
     ... def corners(boxes, of): "Four corners each."
-    >>> formed(corners, "(..., n, 4) (n) -> (..., 4n, 2)")
+    >>> declare_form(corners, "(..., n, 4) (n) -> (..., 4n, 2)")
     >>> corners.infer_shapes([(2, 3, 4), None], [None], {})
     ([(2, 3, 4), (3,)], [(2, 12, 2)])
     >>> corners.infer_shapes([(2, 3, 5), (3,)], [None], {})

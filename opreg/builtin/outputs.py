@@ -14,9 +14,9 @@ from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["add_into", "adjoint_pair", "linear", "gradient_by", "agreeing", "computed", "like_inputs", "numbered",
-           "as_output", "common_shape", "one_of", "floating", "wide", "widened", "in_dtype_of", "out_like",
-           "out_or_empty_like", "write_out"]
+__all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
+           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widened",
+           "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
@@ -85,7 +85,7 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
         return (other(g, *ins[others], **kwargs), *[None] * (len(ins) - 1))
 
 
-def gradient_by(op: Op, *backs: Op) -> None:
+def declare_gradient(op: Op, *backs: Op) -> None:
     """Declare that other operators compute the gradients of an operator; their input and output names tell which.
 
     Parameters
@@ -133,8 +133,8 @@ def gradient_by(op: Op, *backs: Op) -> None:
                 place = place_of(name, outputs)
                 arguments.append(values[name] if name in values else
                              ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
-            computed = back.current(*arguments, **back_attrs)
-            gradients.update(zip(results, [computed] if len(results) == 1 else computed))
+            declare_array_function = back.current(*arguments, **back_attrs)
+            gradients.update(zip(results, [declare_array_function] if len(results) == 1 else declare_array_function))
         return [gradients.get(name) for name in inputs]
 
     for back in backs:
@@ -156,7 +156,7 @@ def gradient_by(op: Op, *backs: Op) -> None:
             return [inferred[name] for name in named_results(back, attrs, inputs)]
 
 
-def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:
+def declare_input_shape(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:
     """Declare the shape rule of an operator with one input whose shape the other inputs decide.
 
     Parameters
@@ -174,7 +174,7 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
     >>> from opreg.core.registry import declare
     >>> @declare(name="_example_turned_sum")
     ... def turned_sum(lhs, rhs): "The sum of ``lhs`` and of ``rhs`` on its side."
-    >>> agreeing(turned_sum, 1, lambda lhs, rhs: (lhs, lhs[::-1]))
+    >>> declare_input_shape(turned_sum, 1, lambda lhs, rhs: (lhs, lhs[::-1]))
     >>> turned_sum.infer_shapes([(2, 3), (2, 3)], [None], {})
     Traceback (most recent call last):
     opreg.errors.ShapeError: rhs: expected shape (3, 2), got (2, 3)
@@ -188,7 +188,7 @@ def agreeing(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]
         return checked_value
 
 
-def computed(op: Op, function: Callable[..., Any]) -> None:
+def declare_array_function(op: Op, function: Callable[..., Any]) -> None:
     """Declare that an operator is a function of the array module, ``function(xp, *arrays, **attrs)``. A single number
     has the shape (1,).
 
@@ -200,7 +200,7 @@ def computed(op: Op, function: Callable[..., Any]) -> None:
     ... def median(data): "The median."
     >>> median.infer(lambda data: (1,))
     <function <lambda> at ...>
-    >>> computed(median, lambda xp, data: xp.median(data))
+    >>> declare_array_function(median, lambda xp, data: xp.median(data))
     >>> median(nd.array([3.0, 1.0, 2.0])).asnumpy().tolist()
     [2.0]
     """

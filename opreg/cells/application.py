@@ -151,7 +151,12 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     application.captured = list(body.outer)
     arrays = {node: array for array, node in body.variables.values()}
     application.arrays = [arrays.get(node) for node in application.captured]
-    entries = [value._entry for value in (*values, *[body.outer[node] for node in application.captured])]
+    moved = effects.changed_states(op, {"record": application})
+    internal = set(map(id, application.internal))
+    entries = [value._entry for value in values]
+    for i, (variable, array) in enumerate(zip(application.captured, application.arrays), len(entries)):
+        entry = body.outer[variable]._entry  # only the user's function could give a gradient of it
+        entries.append(entry if i in moved or id(array) in internal else trace.blocked(entry))
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):
@@ -166,7 +171,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, mode=True, per_instance=True,
             optional_out_grads=optional_out_grads)
-    op.together(_through)
+    op.together(_infer_body)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))
     op.inline(_inline_body)
@@ -174,7 +179,7 @@ def application_op(name: str, optional_out_grads: bool = False) -> Op:
     return op
 
 
-def _through(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
+def _infer_body(ins: Sequence[Spec], outs: Sequence[Spec], *, record: Application) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of inputs and outputs through the body."""
     inputs = record.variables
     specs = inference.infer_body(Graph(record.heads), inputs, ins)
@@ -206,10 +211,6 @@ def _inline_body(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, reco
 def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[TracedValue],
                outs: Sequence[TracedValue], *, record: Application, needs: Sequence[bool]) -> list[TracedValue | None]:
     count, rest = record.count, len(record.captured)
-    internal = set(map(id, record.internal))
-    if not any(needs[:count]) and not any(need and id(array) in internal
-                                          for need, array in zip(needs[count:], record.arrays)):
-        return [None] * len(ins)  # the body reads arrays whose gradients only the user's function could give
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(saved_tensor_error(record.title))
@@ -246,7 +247,7 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
-    if trace is None:  # of an executor: the nodes join those of the gradient
+    if trace is None:  # an executor runs it: the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()

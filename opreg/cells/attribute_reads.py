@@ -57,6 +57,8 @@ _MODES = frozenset({"training", "requires_grad"})
 #: Methods that are not functions of Python.
 _OTHER_METHODS = (staticmethod, classmethod, functools.partialmethod, types.BuiltinFunctionType,
                   types.MethodDescriptorType, types.WrapperDescriptorType, operator.attrgetter)
+#: Types of functions that a program puts into an object in place of a method.
+_FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, functools.partial)
 #: Types of methods of C objects.
 BOUND = (types.BuiltinMethodType, types.MethodWrapperType)
 
@@ -440,21 +442,22 @@ class AttributeReads(abc.ABC):
     def _read_layer(self, owner: BufferContainer) -> None:
         """Note that code uses a layer of opreg: its settings, and other attributes that its methods name."""
         cls = type(owner)
-        names = _names_of(cls)
+        names, methods = _names_of(cls), _run_by(cls)
+        run = set().union(*map(_names_in, methods.values())).difference(OF_CELLS)
         for name, value in owner.__dict__.items():
             if name in names or name in TABLES or not (name.startswith("_") or name in _MODES):
-                self._read_cell_attribute(owner, name, value, False)
-        for name, method in _run_by(cls).items():  # an attribute of the layer or of its class may replace them
+                self._read_cell_attribute(owner, name, value, name in run and isinstance(value, PLAIN))
+        for name, method in methods.items():  # an attribute of the layer or of its class may replace them
             own = owner.__dict__.get(name, ABSENT)
             if own is ABSENT:
-                self.reads.attribute(owner, name, ABSENT)
+                self._read_missing_attribute(owner, name)
             else:
                 self.comparisons.path(owner, f"{{}}.__dict__.get({name!r}, absent)", own, f"{owner.path}.{name}")
             self.comparisons.path(cls, f"{{}}.{name}", method, f"{cls.__name__}.{name}")
 
     def _read_cell_attribute(self, owner: BufferContainer, name: str, value: Any, user: bool) -> None:
         """Note that an attribute of a Cell is read. Changes are counted, unless they bypass the Cell through its
-        ``__dict__``."""
+        ``__dict__``: plain values and functions are compared."""
         self.reads.attribute(owner, name, value)
         if user and isinstance(value, PLAIN):
             if name in owner.__dict__ and _is_descriptor(class_attribute(type(owner), name)[1]):
@@ -463,7 +466,15 @@ class AttributeReads(abc.ABC):
                 self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
         elif (user and name not in OF_CELLS) or (
                 isinstance(value, CONTAINERS) and (name == "_flags" or not name.startswith("_"))):
+            if isinstance(value, _FUNCTIONS):
+                self.comparisons.path(owner, f"{{}}.__dict__.get({name!r}, absent)", value, f"{owner.path}.{name}")
             self._read_existing(value, f"{owner.path}.{name}")
+
+    def _read_missing_attribute(self, owner: BufferContainer, name: str) -> None:
+        """Note that a Cell has no attribute of its own of the name of a method, or of another attribute of its class.
+        """
+        self.reads.attribute(owner, name, ABSENT)
+        self.comparisons.lacks(owner, name, f"{owner.path}.{name}")
 
     def _read_attributes_of_cell(self, owner: BufferContainer, attributes: dict[str, Any]) -> None:
         """Note that all attributes of a Cell are read from its ``__dict__``."""

@@ -118,6 +118,10 @@ class CallSignatures:
     def learn(self, change: SignatureChanged) -> None:
         """Note the new signature of a call, and the Python calls made before it."""
         self.known[change.place] = change.signature
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Keep the Python calls of a run that stopped, so that the next one does not repeat them."""
         self.replay, self.done = dict(self.done), {}
 
     def end_run(self) -> None:

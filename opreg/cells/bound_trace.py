@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter, is_
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,8 @@ from .traced import Traced
 from .variables import as_variables
 
 __all__ = ["BoundTrace"]
+
+_gradient_of = attrgetter("grad._data")
 
 
 class BoundTrace:
@@ -77,7 +81,7 @@ class BoundTrace:
             return stretches.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
-        temporary = private or bool(traced.steps) or traced.calls  # a run that stops early must not have changed it
+        temporary = private or traced.may_stop  # a run that stops early must not have changed it
         assigned = {id(array) for array, _ in traced.assigned}
         arrays: dict[Node, Array] = {}
         contexts: dict[Node, Context] = {}
@@ -114,7 +118,7 @@ class BoundTrace:
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
-        program.outside = None  # what bodies read is noted with the function
+        program.outside = None  # the function notes what bodies read
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):
@@ -131,6 +135,9 @@ class BoundTrace:
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
         self.leaf_gradients: dict[int, Array] = {}  # in memory of leaves, by the number of the input or weight
+        self.results: list[Array | None] = []  # these gradients, by position; None for an input or weight without one
+        self._entries: Sequence[tape.TapeEntry] = ()  # those of the leaves, in the last backward pass
+        self._leaves: list[tape.Leaf] = []  # the leaves in whose memory the gradients are
         self.leaf_targets = Targets(())  # all of them
         self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
 
@@ -224,6 +231,18 @@ class BoundTrace:
             if any(array._ctx.xp.may_share_memory(data, each) for each in read):
                 name = f"Parameter {array.name}" if isinstance(array, Parameter) else "tensor from outside"
                 raise OpError(overwritten_error(node.describe(), name, data, write))
+
+    def computes_in(self, entries: Sequence[tape.TapeEntry]) -> bool:
+        """Whether the inputs and weights with these entries are leaves that still store their gradients in the memory
+        in which the second half computes them."""
+        leaves: Sequence[Any] = self._leaves
+        if entries != self._entries:
+            leaves = [entries[at][0] for at in self.leaf_gradients]
+            if not all(leaf.__class__ is tape.Leaf and leaf.req == "write" for leaf in leaves):
+                return False
+            if all(node.op is None for node, _ in entries):  # other nodes would be kept alive
+                self._entries, self._leaves = entries, leaves
+        return all(map(is_, map(_gradient_of, leaves), self.leaf_gradients.values()))
 
     def backward(self) -> None:
         """Run the second half."""

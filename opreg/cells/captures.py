@@ -7,6 +7,7 @@ such as the Parameters of an adapter. The tape of a run shows on which of them e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
@@ -19,26 +20,33 @@ from .tensor import Tensor, tensor_over
 
 __all__ = ["Outside", "sources_of"]
 
+_data_of, _entry_of = attrgetter("_data"), attrgetter("_entry")
+
 
 class Outside(NamedTuple):
     """Arrays from outside of a plan while it runs.
 
     Attributes
     ----------
-    arrays : sequence of NDArray
-        Arrays that a call of Python may capture.
-    held : sequence of (NDArray, raw array, entry)
-        Arrays that the plan reads, their memory and their entry on the tape. A write while gradients are recorded gives
-        an array new ones.
+    held : sequence of NDArray
+        Arrays that the plan reads.
+    weights : sequence of NDArray
+        Arrays with respect to which running functions are differentiated. A call of Python may capture these, too.
+    memory : list of raw arrays
+        The memory of the arrays that the plan reads. A write while gradients are recorded gives an array another one.
+    entries : list
+        Their entries on the tape, which such a write replaces, too.
     """
 
-    arrays: Sequence[NDArray]
-    held: Sequence[tuple[NDArray, Array, TapeEntry | None]]
+    held: Sequence[NDArray]
+    weights: Sequence[NDArray]
+    memory: Sequence[Array]
+    entries: Sequence[TapeEntry | None]
 
     @classmethod
     def of(cls, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
         """The arrays that a plan reads, and those with respect to which running functions are differentiated."""
-        return cls([*held, *weights], [(array, array._data, array._entry) for array in held])
+        return cls(held, weights, list(map(_data_of, held)), list(map(_entry_of, held)))
 
     def refuse_writes(self, title: str) -> None:
         """Undo writes to arrays that the plan reads, and leave the function to Python.
@@ -48,7 +56,9 @@ class Outside(NamedTuple):
         LeftToPython
             The call wrote to such an array: steps of the plan would read the value before.
         """
-        written = [each for each in self.held if each[0]._data is not each[1]]
+        if all(map(is_, map(_data_of, self.held), self.memory)):
+            return
+        written = [each for each in zip(self.held, self.memory, self.entries) if each[0]._data is not each[1]]
         for array, data, entry in written:
             array._data, array._entry = data, entry
         if written:
@@ -65,7 +75,7 @@ class Outside(NamedTuple):
         LeftToPython
             The compiled function does not know such an array.
         """
-        known = {array._entry: array for array in self.arrays}
+        known = {array._entry: array for array in (*self.held, *self.weights)}
         arrays, variables = [], []
         for entry in entries:
             array = known.get(entry)

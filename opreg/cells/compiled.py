@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +13,13 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.graph import Entry, Node
 from opreg.ndarray import backward_pass, tape
+from opreg.ndarray.context import Context
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
-from ..core.versions import LATEST, WATCHED, Targets, owner_of, wrote
+from ..core.versions import LATEST, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
@@ -33,6 +35,8 @@ from .traced import Traced
 from .tree import Structure
 
 __all__ = ["Compiled", "run_in_python"]
+
+_data_of, _entry_of = operator.attrgetter("_data"), operator.attrgetter("_entry")
 
 #: Held while a plan is made: two threads may make plans of one trace.
 _MAKING = rlock()
@@ -60,42 +64,56 @@ class Compiled:
         Idle plans with gradients, by the inputs and weights that have one.
     apart : bool
         Whether gradients are computed in memory of plans, and never in that of leaves.
+    wrap : function
+        Makes a result of a raw array and its context.
     """
 
     by_mode = apart = False
     moving: Sequence[NDArray] = ()
 
     def __init__(self, traced: Traced, arguments: Structure, memories: PlanMemories, numbers: bool | str = False,
-                 gradients_of: Sequence[Parameter] = ()):
+                 gradients_of: Sequence[Parameter] = (), wrap: Callable[[Array, Context], Any] = tensor_over):
         self.traced, self.arguments, self._memories, self._numbers = traced, arguments, memories, numbers
-        self._gradients_of = gradients_of
+        self._gradients_of, self.wrap = gradients_of, wrap
         self.reads, self.ctx, self.training = traced.reads, traced.ctx, traced.training
         self.idle: list[BoundTrace] = []
         self.idle_recorded: dict[tuple[bool, ...], list[BoundTrace]] = {}
+        # Of the last recorded run whose inputs were leaves: their entries, and what follows from these.
+        self._last: tuple[Sequence[tape.TapeEntry | None], tuple[bool, ...], tuple[tape.TapeEntry, ...]] = (), (), ()
         outside = [array for array, _ in traced.captured]
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
-        self._simple = traced.structure is tree.LEAF and traced.places == [None]
+        every = traced.places == [None] * len(traced.places)  # all results are computed
+        self._simple = every and traced.structure is tree.LEAF
+        self._listed = every and traced.structure == ("list", None, (tree.LEAF,) * len(traced.places))
         self._in_python = False  # whether the gradient runs the Python code again
-        self.certain = not (traced.calls or traced.steps or traced.missing_attributes)
+        self.certain = not (traced.may_stop or traced.missing_attributes)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
         """Run it; if its gradient is requested, as one application on the tape."""
         if not MODE.current().recording:
             return self.run(leaves)
-        closed = [array for array in self._others if array._entry is not None]
-        if closed:  # the gradient of a captured tensor is requested
-            self._weights += closed
-            self._others = [array for array in self._others if array._entry is None]
-            self.idle_recorded = {}
-        needs = tuple([array._entry is not None for array in (*leaves, *self._weights)])
+        if self._others:
+            closed = [array for array in self._others if array._entry is not None]
+            if closed:  # the gradient of a captured tensor is requested
+                self._weights += closed
+                self._others = [array for array in self._others if array._entry is None]
+                self.idle_recorded = {}
+        entries = list(map(_entry_of, leaves))
+        entries += map(_entry_of, self._weights)
+        before, needs, taped = self._last
+        if entries != before:
+            needs = tuple([entry is not None for entry in entries])
+            taped = tuple([tape.CONSTANT if entry is None else entry for entry in entries])
+            if all(node.op is None for node, _ in taped):  # other nodes would be kept alive
+                self._last = entries, needs, taped
         if True not in needs:
             return self.run(leaves)
         if self._in_python or (STATE.nested and not self.pure):  # a second derivative would run the function again
             return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
-        return self.run_recorded(function, leaves, needs)
+        return self.run_recorded(function, leaves, needs, taped)
 
     def changed(self) -> str | None:
         """The value read by the trace that has changed since, as text."""
@@ -156,8 +174,9 @@ class Compiled:
                     wrote(array._data)
             if self._simple:
                 return tensor_over(plan.outputs[0].copy(), plan.ctx)
-            ctx = plan.ctx
-            return self.traced.results(leaves, [tensor_over(out.copy(), ctx) for out in plan.outputs])
+            wrap, ctx = self.wrap, plan.ctx
+            outs = [wrap(out.copy(), ctx) for out in plan.outputs]
+            return outs if self._listed else self.traced.results(leaves, outs)
         finally:
             if reserved:
                 for target in reserved:
@@ -175,9 +194,12 @@ class Compiled:
     def _first_half(self, memory: PlanMemory) -> BoundTrace:
         return BoundTrace(self.traced, memory, numbers=self._numbers, gradients_of=self._gradients_of)
 
-    def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...]) -> Any:
+    def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...],
+                     entries: tuple[tape.TapeEntry, ...]) -> Any:
         """Run as one application on the tape, with gradients of the inputs and weights that need one."""
-        idle = self.idle_recorded.setdefault(needs, [])
+        idle = self.idle_recorded.get(needs)
+        if idle is None:
+            idle = self.idle_recorded.setdefault(needs, [])
         try:
             plan = self._another(idle, lambda memory: self._second_half(needs, memory))
         except LeftToPython:  # a bprop reads the values of its output gradient
@@ -187,20 +209,24 @@ class Compiled:
         if plan.orders:
             plan.wait()
         plan.fill(leaves)
-        with generators.noted_states() as run.drawn:
+        if self.traced.calls or plan.plan.draws:
+            with generators.noted_states() as run.drawn:
+                plan.forward()
+        else:
             plan.forward()
-        every = [*leaves, *self._weights]
-        data = [array._data for array in every]
+        data = list(map(_data_of, leaves))
+        data += map(_data_of, self._weights)
         if plan.copied:
             before = {id(array): value.copy() for array, value in plan.copied}
-            data = [before.get(id(array), value) for array, value in zip(every, data)]
+            data = [before.get(id(array), value) for array, value in zip((*leaves, *self._weights), data)]
         for array, value in plan.stored:
             array._data = value.copy()
-        outs = [tensor_over(out.copy(), plan.ctx) for out in plan.outputs]
+        wrap, ctx = self.wrap, plan.ctx
+        outs = [wrap(out.copy(), ctx) for out in plan.outputs]
         if outs:
-            tape.record(_TAPED, run, every, data, outs, run, MODE.current().recording)
-            run.node = weakref.ref(outs[0]._entry[0])
-        return outs[0] if self._simple else self.traced.results(leaves, outs)
+            run.node = weakref.ref(tape.record_entries(
+                _TAPED, run, entries, data, outs, run, MODE.__dict__["current"]().recording))
+        return outs[0] if self._simple else outs if self._listed else self.traced.results(leaves, outs)
 
     def targets(self) -> list[Node]:
         """Variables of the inputs, then of the weights."""
@@ -255,21 +281,19 @@ class Compiled:
             trace.reads.close()
             traced.reads.join(trace.reads)
         plan.places, plan.leaf_gradients = [places.get(node) for node in targets], in_leaves
+        plan.results = [in_leaves.get(at) for at in range(len(targets))]
         plan.leaf_targets = Targets(in_leaves.values())
         return plan
 
     def gradients(self, run: _Run, out_grads: Sequence[Array], ins: Sequence[Array]) -> list[Array | None]:
         """Raw gradients of inputs and weights for a run; the first half runs again if they were computed before."""
-        plan, node = run.plan, run.node()
+        plan, node, this_pass = run.plan, run.node(), backward_pass.PASS
         if plan.orders:
             plan.wait()
         if node is not None and LATEST[0] > node.number:
             plan.check(node)
         leaves: Sequence[Any] = [] if node is None else node.inputs
-        if plan.leaf_gradients and (backward_pass.PASS.last is not node or not all(
-                (leaf := leaves[at][0]).__class__ is tape.Leaf and leaf.req == "write" and leaf.grad is not None
-                and leaf.grad._data is data
-                for at, data in plan.leaf_gradients.items())):
+        if plan.leaf_gradients and (this_pass.last is not node or not plan.computes_in(leaves)):
             plan = self._run_apart_from_leaves(run, ins[run.count:])
         elif run.spent:
             self._repeat_forward(run, ins[run.count:])
@@ -280,13 +304,14 @@ class Compiled:
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
-        inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in leaves]
         in_leaves = plan.leaf_gradients
-        if in_leaves and WATCHED:
-            plan.leaf_targets.wrote()
-        return [None if place is None else leaves[at][0].grad._data if at in in_leaves
-                else for_tape(plan.gradients[place], inner[at])
-                for at, place in enumerate(plan.places)]
+        if in_leaves:
+            this_pass.targets = plan.leaf_targets
+            if len(in_leaves) == len(plan.gradients):
+                return plan.results
+        inner = [True] * len(plan.places) if node is None else [source.op is not None for source, _ in leaves]
+        return [result if place is None or at in in_leaves else for_tape(plan.gradients[place], inner[at])
+                for at, (place, result) in enumerate(zip(plan.places, plan.results))]
 
     def _repeat_forward(self, run: _Run, weights: Sequence[Array]) -> None:
         """Run the first half again with the weights and random values of that run; states and assigned parameters are
@@ -388,6 +413,7 @@ class _Run:
                  idle: list[BoundTrace]):
         self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
         self.count, self.spent, self.idle, self.is_train = count, False, idle, MODE.current().training
+        self.drawn = {}
 
     def back(self, attrs: _Run, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
              needs: tuple[bool, ...], wrap: object) -> list[Array | None] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from ..core.mode import MODE, Mode, Scope, UserScope
@@ -79,12 +79,12 @@ class _Gradients:
     """The function that ``grad`` and ``value_and_grad`` return; see there."""
 
     def __init__(self, function: Callable, grad_position: Positions, weights: Parameters | None, has_aux: bool,
-                 return_ids: bool, with_value: bool):
+                 return_ids: bool, sens_param: bool, with_value: bool):
         if not callable(function):
             raise TypeError(f"grad: expected a function or a Cell, got {type(function).__name__}")
         if grad_position is None and weights is None:
             raise ValueError("grad: grad_position and weights are both None; give positions of inputs, or weights")
-        for what, value in (("has_aux", has_aux), ("return_ids", return_ids)):
+        for what, value in (("has_aux", has_aux), ("return_ids", return_ids), ("sens_param", sens_param)):
             if not isinstance(value, bool):
                 raise TypeError(f"grad: {what} must be a bool, got {type(value).__name__}")
         self.positions = positions_of(grad_position)
@@ -94,16 +94,23 @@ class _Gradients:
         self.single_weight = isinstance(weights, (Parameter, CastParameter))
         self.by_weight = weights is not None
         self.has_aux, self.return_ids, self.with_value = has_aux, return_ids, with_value
+        self.sens_param = sens_param
         self.function = function.function if isinstance(function, Jitted) else function
         self.__name__ = f"grad_{name_of(function)}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *given: Any, **keywords: Any) -> Any:
+        args: Sequence[Any] = given
+        kwargs: Mapping[str, Any] = keywords
+        seed = None
+        if self.sens_param:
+            args, kwargs, seed = _take_seed("grad", given, keywords)
         positions: Sequence[int] = self.positions if args or kwargs else ()
         for i in positions:
             if i >= len(args) or args[i].__class__ not in TENSORS:
                 positions = check_positions(self.function, positions, (*args, *kwargs.values()), True)
                 break
-        out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux)
+        out, grads, weight_grads = differentiate(self.function, args, kwargs, positions, self.weights, self.has_aux,
+                                                 seed)
         result = self._arrange(grads, weight_grads, positions)
         if self.with_value:
             return out, result
@@ -119,6 +126,16 @@ class _Gradients:
             return by_position
         by_weight = weight_grads[0] if self.single_weight else tuple(weight_grads)
         return (by_position, by_weight) if self.by_position else by_weight
+
+
+def _take_seed(owner: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+               ) -> tuple[Sequence[Any], Mapping[str, Any], Any]:
+    """The arguments of a function, and the output gradient, which is the keyword ``sens`` or the last argument."""
+    if "sens" in kwargs:
+        return args, {key: value for key, value in kwargs.items() if key != "sens"}, kwargs["sens"]
+    if not args:
+        raise ArgumentError(f"{owner}: with sens_param the last argument must be the output gradient")
+    return args[:-1], kwargs, args[-1]
 
 
 class _Grad:
@@ -141,8 +158,18 @@ class _Grad:
         return f"<gradient of {name_of(self.__wrapped__)}>"
 
 
+@overload
 def grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters | None = None, has_aux: bool = False,
-         return_ids: bool = False) -> Callable[P, Any]:
+         return_ids: bool = False, sens_param: Literal[False] = False) -> Callable[P, Any]: ...
+
+
+@overload
+def grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,
+         has_aux: bool = False, return_ids: bool = False, sens_param: bool = False) -> Callable[..., Any]: ...
+
+
+def grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,
+         has_aux: bool = False, return_ids: bool = False, sens_param: bool = False) -> Callable[..., Any]:
     """A function that computes the gradients of a function or Cell.
 
     Parameters
@@ -159,6 +186,8 @@ def grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters
         Whether only the first output is differentiated, and the others are returned after the gradients, in a tuple.
     return_ids : bool
         Whether each gradient is a pair ``(position or name, gradient)``; see ``get_grad``.
+    sens_param : bool
+        Whether the caller gives the output gradient, as the last argument or as ``sens=``.
 
     Returns
     -------
@@ -172,21 +201,29 @@ def grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters
     >>> grad(cube)(Tensor(2.0)), grad(grad(cube))(Tensor(2.0))
     (Tensor(shape=[], dtype=Float32, value= 12), Tensor(shape=[], dtype=Float32, value= 12))
     """
-    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, False))
+    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, sens_param, False))
 
 
 @overload
 def value_and_grad(fn: Callable[P, R], grad_position: Positions = 0, weights: Parameters | None = None,
-                   has_aux: Literal[False] = False, return_ids: bool = False) -> Callable[P, tuple[R, Any]]: ...
+                   has_aux: Literal[False] = False, return_ids: bool = False, sens_param: Literal[False] = False
+                   ) -> Callable[P, tuple[R, Any]]: ...
 
 
 @overload
 def value_and_grad(fn: Callable[P, Any], grad_position: Positions = 0, weights: Parameters | None = None,
-                   has_aux: bool = False, return_ids: bool = False) -> Callable[P, tuple[Any, Any]]: ...
+                   has_aux: bool = False, return_ids: bool = False, sens_param: Literal[False] = False
+                   ) -> Callable[P, tuple[Any, Any]]: ...
+
+
+@overload
+def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,
+                   has_aux: bool = False, return_ids: bool = False, sens_param: bool = False
+                   ) -> Callable[..., tuple[Any, Any]]: ...
 
 
 def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights: Parameters | None = None,
-                   has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
+                   has_aux: bool = False, return_ids: bool = False, sens_param: bool = False) -> Callable[..., Any]:
     """A function that computes ``(value, gradients)``; see ``grad``.
 
     Examples
@@ -195,7 +232,7 @@ def value_and_grad(fn: Callable[..., Any], grad_position: Positions = 0, weights
     >>> value_and_grad(lambda x: x * x)(Tensor(3.0))
     (Tensor(shape=[], dtype=Float32, value= 9), Tensor(shape=[], dtype=Float32, value= 6))
     """
-    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, True))
+    return _Grad(fn, _Gradients(fn, grad_position, weights, has_aux, return_ids, sens_param, True))
 
 
 def get_grad(gradients: object, identifier: object) -> Any:
@@ -286,16 +323,13 @@ class GradOperation:
         return _Grad(fn, compute)
 
     def _run(self, fn: Callable, weights: Sequence[Parameter], bare: bool, *args: Any, **kwargs: Any) -> Any:
+        inputs: Sequence[Any] = args
+        keywords: Mapping[str, Any] = kwargs
         seed = None
         if self.sens_param:
-            if "sens" in kwargs:
-                seed = kwargs.pop("sens")
-            elif args:
-                args, seed = args[:-1], args[-1]
-            else:
-                raise ArgumentError("GradOperation: with sens_param the last argument must be the output gradient")
-        positions = differentiated_positions([*args, *kwargs.values()], self.get_all, self.get_by_list)
-        _, grads, by_weight = differentiate(fn, args, kwargs, positions, weights, False, seed)
+            inputs, keywords, seed = _take_seed("GradOperation", args, kwargs)
+        positions = differentiated_positions([*inputs, *keywords.values()], self.get_all, self.get_by_list)
+        _, grads, by_weight = differentiate(fn, inputs, keywords, positions, weights, False, seed)
         return answer(grads, by_weight[0] if bare else tuple(by_weight), self.get_all, self.get_by_list)
 
     def __repr__(self) -> str:

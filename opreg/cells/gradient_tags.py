@@ -165,11 +165,12 @@ def _input_hooks_gradient(attrs: Attrs, out_grads: Sequence[Any], needs: Sequenc
     return through(link.backward, (out_grads, leaving), (link.outs, link.ins), 1, link.title)
 
 
-def _tag_operator(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Through], Sequence[Any]]) -> Op:
+def _tag_operator(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool], Through], Sequence[Any]],
+                  loss: Callable[..., bool] | None = None) -> Op:
     """An identity operator whose gradient calls Python."""
     op = Op(name, AS_GIVEN, lambda *, given: [f"data{i}" for i in range(given)],
             outputs=lambda *, count: [f"output{i}" for i in range(count)],
-            per_instance=True, grad_reads=False, optional_out_grads=True, hooks=True)
+            per_instance=True, grad_reads=False, optional_out_grads=True, hooks=True, loss=loss or False)
     op.shapes(lambda ins, outs, *, count: (ins, ins[:count]))
     op.types(lambda ins, outs, *, count: (ins, ins[:count]))
     op.inline(lambda inputs, specs, *, count: ([], list(inputs[:count])))
@@ -189,7 +190,8 @@ def _tag_operator(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool
 
 #: The tag at the outputs of a Cell; its last input is an output of the tag at the inputs, if there is one.
 OUTPUT_TAG = _tag_operator("_hook_outputs", _output_hooks_gradient)
-INPUT_TAG = _tag_operator("_hook_inputs", _input_hooks_gradient)
+# Hooks at the inputs are called after the tag at the outputs, although no gradient may reach the inputs.
+INPUT_TAG = _tag_operator("_hook_inputs", _input_hooks_gradient, lambda *, link: bool(link.out_grads))
 
 
 def tag(op: Op, values: Sequence[Any], extra: Sequence[Any], link: Link) -> Sequence[Any]:

@@ -173,7 +173,7 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
             rows: list[Sequence[Any]] = [back(tuple(_units(back.heads, number, at)), keep=True)[0]
                                          for at in range(head.size)]
             parts = tuple(ops.stack(*column, axis=0, num_args=len(column))
-                          .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a number has no Jacobian
+                          .reshape(*head.shape, *getattr(inputs[i], "shape", ()))  # a Python number has no shape
                           for i, column in zip(positions, zip(*rows)))
             jacobians.append(parts[0] if len(positions) == 1 else parts)
         single = tree.flatten(_value(back, has_aux), []) is tree.LEAF

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, overload
 import numpy as np
 
 from opreg.core import generators
+from opreg.custom.function import SpecsChanged
 from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import check_setting
 from opreg.symbol.inspect.explain import line_of
@@ -195,9 +196,9 @@ class Cache:
 
     def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                kwargs: dict[str, Any]) -> Any:
-        """Call variants until a run is complete. A run ends early if a value that was read, or the form of a hook's
-        result, differs from that of the trace."""
-        compiled = kind.current
+        """Call variants until a run is complete. A run ends early if a value that was read, the form of a hook's
+        result, or a spec that a dry run has found, differs from that of the trace."""
+        compiled, anew = kind.current, False
         while isinstance(compiled, Compiled):
             try:
                 with generators.noted_states() as drawn:
@@ -210,6 +211,11 @@ class Cache:
             except SignatureChanged as change:
                 kind.signatures.learn(change)
                 known_steps, new = compiled.traced.steps, None
+            except SpecsChanged:
+                if anew:  # the numbers of the inputs decide, and no value from outside
+                    raise
+                kind.signatures.start_over()
+                anew, known_steps, new = True, compiled.traced.steps, None
             except LeftToPython as error:
                 generators.go_back(drawn)
                 kind.current = self._as_python(function, error.reason)

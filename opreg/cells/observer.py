@@ -397,7 +397,7 @@ class Observer(CodeReads):
             if user or is_user_module(cls.__module__) or (
                     id(owner) in self._read and not issubclass(type(value), dict)):
                 self._read_object_attribute(owner, name, value)
-            elif id(owner) in self._read and not is_standard(cls.__module__):  # those are caches, as that of a Logger
+            elif id(owner) in self._read and not is_standard(cls.__module__):  # a Logger's is a cache
                 self._read_table(owner, name, value)
             return
         attributes = attributes_of(owner)
@@ -408,7 +408,7 @@ class Observer(CodeReads):
         elif "_params" in attributes and value is not ABSENT and not name.startswith("__"):
             base, stored_value = class_attribute(cls, name)
             if base is not None and is_user_module(base.__module__):
-                self.reads.attribute(owner, name, ABSENT)
+                self._read_missing_attribute(owner, name)
                 if stored_value is value and user:
                     self.comparisons.path(owner, f"{{}}.{name}", value, f"{owner.path}.{name}")
                     self.read(value, f"{owner.path}.{name}")

@@ -73,12 +73,15 @@ class Record:
         Whether an earlier run found this signature.
     followed : bool
         Whether runs find out on which inputs and arrays from outside the results depend.
+    read : int
+        The number of inputs that are arguments of the function. Those after them have a place on the tape only.
     """
 
     def __init__(self, function: Callable[..., Any], ins: Sequence[Spec], assumed: CallSignature, title: str,
                  source: Record | None = None):
         self.function, self.ins, self.assumed, self.title, self.source = function, list(ins), assumed, title, source
         self.outs = assumed.specs
+        self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
         self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
         self.place: Hashable = None
@@ -122,21 +125,22 @@ class Record:
             if self.place is not None:
                 self.latest_run = (), results
             return results
-        with as_variables(self.assumed.captured) as entries:
+        captured = self.assumed.captured
+        if not captured:
+            return self._recorded(values, (), followed)
+        with as_variables(captured) as entries:
             return self._recorded(values, entries, followed)
 
     def _recorded(self, values: list[Tensor], captured: Sequence[TapeEntry], followed: bool) -> Sequence[Tensor]:
         """Call the function and record its operators; the last values are arrays with these entries."""
-        count = len(values) - len(captured)
         inputs = []
-        for i, value in enumerate(values):
-            value._entry = (tape.Variable(value), 0) if i < count else captured[i - count]
+        for i, value in enumerate(values[:self.read + len(captured)]):
+            value._entry = (tape.Variable(value), 0) if i < self.read else captured[i - self.read]
             variable = tensor_over(value._data, value._ctx)  # the function may change its inputs
             variable._entry = value._entry
             inputs.append(variable)
         if self.source is not None:  # the gradient has the inputs of the operator that it belongs to
-            theirs = self.source.latest_run[0]
-            inputs[len(inputs) - len(theirs):] = theirs
+            inputs += self.source.latest_run[0]
         self.latest_run = inputs, []
         with Recording(True, None):
             self.latest_run = inputs, self._results(values, inputs if followed else None)
@@ -146,7 +150,7 @@ class Record:
         """Call the function and check its results: also on which of the inputs they depend, if these are given."""
         assumed, start = self.assumed, tick()
         captured = assumed.captured
-        returned = self.function(*values[:len(values) - len(captured)])
+        returned = self.function(*values[:self.read])
         structure, specs, same = None, self.outs, True
         if self.structured:
             results: list[Tensor] = []
@@ -209,13 +213,8 @@ class Record:
 
 def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence[int], *values: Tensor) -> list[Tensor]:
     """Gradients of some results of the latest run of a record with respect to some of its inputs."""
-    gradients = _all_gradients(record, heads, values)
-    return [gradients[i] for i in targets]
-
-
-def _all_gradients(record: Record, heads: Sequence[int], values: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of some results of the latest run of a record with respect to all inputs."""
     variables, every = record.latest_run
+    wanted = [variables[i] for i in targets]
     results = [every[i] for i in heads]
     if not MODE.recording:
         places = {id(variable._entry): i for i, variable in enumerate(variables)}
@@ -226,13 +225,13 @@ def _all_gradients(record: Record, heads: Sequence[int], values: Sequence[Tensor
                 place = places[id(result._entry)]
                 before = gradients[place]
                 gradients[place] = g if before is None else before + g
-            return [zeros_as(variable) if g is None else g
-                    for variable, g in zip(variables, gradients)]
+            return [zeros_as(variable) if (found := gradients[i]) is None else found
+                    for i, variable in zip(targets, wanted)]
     pairs = [(result, g) for result, g in zip(results, values) if result._entry is not None]
     if not pairs:
-        return [zeros_as(variable) for variable in variables]
+        return [zeros_as(variable) for variable in wanted]
     return [tensor(g) for g in backward_pass.gradients(
-        [head for head, _ in pairs], variables, [g for _, g in pairs], True, MODE.recording, None)]
+        [head for head, _ in pairs], wanted, [g for _, g in pairs], True, MODE.recording, None)]
 
 
 #: Calls a Python function with copies of the output gradients.
@@ -261,9 +260,11 @@ def _python_grad(g: Value | tuple[Value | None, ...], ins: Sequence[Value], outs
 @PYTHON.kernel("python", bound=True)
 def _python(step: Call) -> Callable[[], None]:
     record, ctx = step.attrs["record"], step.ctx
+    read = record.read
 
     def run() -> None:
-        results = record.run([tensor_over(array.copy(), ctx) for array in step.ins])
+        results = record.run([*[tensor_over(array.copy(), ctx) for array in step.ins[:read]],
+                              *[tensor_over(array, ctx) for array in step.ins[read:]]])
         for out, result in zip(step.outs, results):
             if out is not None:
                 out[...] = result._data

@@ -33,11 +33,11 @@ def moving(op: Op) -> Op:
     """An operator that computes another one and returns the new states as hidden outputs. Its only attribute,
     ``inner``, holds the attributes of the other."""
     if "moving" not in op.related:
-        op.related["moving"] = _moving(op)
+        op.related["moving"] = _operator_with_states(op)
     return op.related["moving"]
 
 
-def _moving(op: Op) -> Op:
+def _operator_with_states(op: Op) -> Op:
     def outputs(*, inner: Attrs) -> Sequence[str]:
         return *op.signature.outputs(inner), *[f"state{i}" for i in effects.changed_states(op, inner)]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.nesting import hosted
+from opreg.ndarray.nesting import on_host
 
 from ..core.spec import Shape, show
 from ..errors import SubscriptError
@@ -85,10 +85,10 @@ def _part(part: Any) -> Any:
         if not any(isinstance(bound, TensorBase) for bound in bounds):
             return part
         return slice(*[bound if bound is None else operator.index(bound) for bound in bounds])
-    elif isinstance(part, (bool, np.bool_)):  # as an attribute a boolean would be equal to an integer
+    elif isinstance(part, (bool, np.bool_)):  # an attribute True would be equal to 1
         return np.array(bool(part))
     elif isinstance(part, (list, tuple, range)):
-        part = np.asarray(hosted(part, (TensorBase, NDArray)))
+        part = np.asarray(on_host(part, (TensorBase, NDArray)))
         part = part if part.size else part.astype(np.int64)
     if hasattr(part, "dtype") and hasattr(part, "shape"):
         if part.dtype.kind not in "iub":

@@ -14,7 +14,7 @@ from opreg.ndarray.arithmetic import attach
 from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
-from opreg.ndarray.nesting import arrays_in, hosted, leaves
+from opreg.ndarray.nesting import arrays_in, leaves, on_host
 from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
 from opreg.ndarray.traced import TracedArray, TracedNDArray
 
@@ -473,7 +473,7 @@ def _host(value: object, dtype: np.dtype | None = None) -> np.ndarray:
     if not isinstance(value, (list, tuple, int, float)) and (shared := FOREIGN.function(value)) is not None:
         return shared._data if isinstance(shared._data, np.ndarray) else shared.asnumpy()
     if isinstance(value, (list, tuple)) and arrays_in(value):
-        value = hosted(value)
+        value = on_host(value)
     try:
         host = np.array(value)
     except (ValueError, TypeError, OverflowError) as error:

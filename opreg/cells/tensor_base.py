@@ -123,7 +123,7 @@ class TensorBase(Methods):
         if common.kind in "iu" and not 0 <= number < 128:  # every dtype represents them
             raised = name == "pow" and not reflected
             number = exponent(int(number), common) if raised else numbers_of(number, common).item()
-            if abs(number) > 2 ** 53:  # as an attribute it would be rounded
+            if abs(number) > 2 ** 53:  # an attribute would be rounded
                 return self._binary(name, self._lift(np.array(number, common)), reflected)
         return op(left, scalar=float(number), is_int=is_integer)
 

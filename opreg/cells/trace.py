@@ -319,10 +319,13 @@ class FunctionTracer(Tracer):
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:
         """Shapes and dtypes of a node's outputs; float32 where no rule decides. Users' code that runs to find them is
-        not traced; what a shape rule reads is noted."""
+        not traced; what a rule for shapes or dtypes reads is noted, and not what a dry run does."""
         by_run = node.op is None or node.op.where is None or getattr(node.attrs, "inferred_by_run", False)
         with untraced(observed=not by_run):
             specs = [Spec(shape, dtype or _FLOAT32) for shape, dtype in super().infer(node, ins)]
+        if node.op is not None and by_run and getattr(node.attrs, "declares", False):
+            with untraced(observed=True):
+                node.op.infer_dtypes([spec.dtype for spec in ins], [None] * node.count, node.attrs)
         if not self.root.symbolic and not all(is_known(spec.shape) for spec in specs):
             try:
                 shapes = list(map(unify, [spec.shape for spec in specs], self._measure(node)))

@@ -85,6 +85,8 @@ class Traced:
     calls, collective, random : bool
         Whether runs call Python, such as hooks; whether they communicate with other processes; whether they draw random
         values, or may, as users' operators do.
+    by_run : bool
+        Whether a dry run has found shapes or dtypes of an operator, which may differ in a later run.
     last : list of Entry
         An output of the last node that runs even if its result is not read; empty if there is none.
     """
@@ -121,12 +123,18 @@ class Traced:
         self.calls = PYTHON in ops
         self.collective = any(op.traits.has_side_effect and op not in (GUARD, PYTHON) for op in ops)
         self.random = any(node.op is not None and effects.draws(node.op, node.attrs) for node in trace.nodes)
+        self.by_run = any(getattr(node.attrs, "inferred_by_run", False) for node in trace.nodes)
         # Nodes that run although their results are not read belong to the first half, and so do all nodes before the
         # last of them.
         self.last: list[Entry] = [(node, 0) for node in trace.nodes if node.op is not None
                                   and effects.runs_unread(node.op, node.attrs) and node.count][-1:]
         trace.path, trace.constants = None, {}
         self.reads.close()
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether a run may stop in a bailout."""
+        return bool(self.calls or self.steps or self.by_run)
 
     def _taken_apart(self, out: object) -> tuple[Structure, list[Any]]:
         """The structure of results, and their leaves: tensors, and containers from outside, which are not opened."""

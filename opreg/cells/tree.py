@@ -147,7 +147,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[object], bool] | N
         parts = [flatten(getattr(value, name), leaves, is_leaf) for name in fields]
     if cls in _PLAIN:
         return Structure((kind, data, tuple(parts)))
-    further = _further(value, cls, data.__dataclass_fields__ if kind == "dataclass" else ())
+    further = _other_attributes(value, cls, data.__dataclass_fields__ if kind == "dataclass" else ())
     if cls is data and not further:
         return Structure((kind, data, tuple(parts)))
     for attribute in further.values():
@@ -156,7 +156,7 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[object], bool] | N
     return Structure((kind, data, tuple(parts), (cls, tuple(further))))
 
 
-def _further(value: object, cls: type, fields: Collection[str]) -> dict[str, Any]:
+def _other_attributes(value: object, cls: type, fields: Collection[str]) -> dict[str, Any]:
     """Attributes of a container beside its elements and fields, by name."""
     further = {name: attribute for name, attribute in attributes_of(value, {}).items() if name not in fields}
     if issubclass(cls, collections.defaultdict):
@@ -178,7 +178,7 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
     kind = structure[0]
     if kind == "constant":
         return structure[1]
-    parts = [rebuild(part, leaves) for part in structure[2]]
+    parts = [next(leaves) if part is LEAF else rebuild(part, leaves) for part in structure[2]]
     if len(structure) > 3:
         return _of_class(structure, parts)
     if kind == "mutable":

@@ -7,8 +7,7 @@ differentiated inside of another one has variables of its own, copies of the out
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.tape import CopiedVariable, SharedVariable, TapeEntry, TapeNode, frame
@@ -86,11 +85,17 @@ def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = F
         ONE_THREAD.release()
 
 
-@contextlib.contextmanager
-def as_variables(arrays: Sequence[NDArray]) -> Iterator[list[TapeEntry]]:
+class as_variables:
     """A context in which different arrays are variables, so that the tape shows what depends on them."""
-    entries = begin(arrays)
-    try:
-        yield entries
-    finally:
-        end(arrays, entries)
+
+    __slots__ = ("_arrays", "_entries")
+
+    def __init__(self, arrays: Sequence[NDArray]):
+        self._arrays = arrays
+
+    def __enter__(self) -> list[TapeEntry]:
+        self._entries = begin(self._arrays)
+        return self._entries
+
+    def __exit__(self, *_: object) -> None:
+        end(self._arrays, self._entries)

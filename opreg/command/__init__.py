@@ -14,7 +14,7 @@ from typing import Any
 import opreg
 from opreg.errors import OpError, did_you_mean, is_ours, nearest
 
-__all__ = ["main", "said", "users", "COMMANDS"]
+__all__ = ["main", "error_text", "users", "COMMANDS"]
 
 #: Subcommands: for each its module, which has ``configure(parser)`` and ``run(options)``, and its purpose.
 COMMANDS = {
@@ -104,10 +104,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141  # the status that the system gives in this case
     except (OpError, OSError) as error:
-        print(f"opreg {chosen}: {said(error)}", file=sys.stderr)
+        print(f"opreg {chosen}: {error_text(error)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # of a user's module, or of this library
+    except Exception as error:  # an error of a user's module, or of this library
         traceback.print_exception(error.with_traceback(users(error.__traceback__)))
     return 2
 
@@ -120,7 +120,7 @@ def users(traceback: TracebackType | None) -> TracebackType | None:
     return below or traceback
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The text of an error; for a missing file with the nearest existing one."""
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return "\n".join([str(error), *getattr(error, "__notes__", ())])

@@ -52,6 +52,6 @@ def check(options: argparse.Namespace) -> None:
 
 def start(options: argparse.Namespace) -> int:
     """Run a script after ``check``."""
-    aliases.serve({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
+    aliases.set_library({"mxnet": "MXNet", "mindspore": "MindSpore"}[options.library])
     run_script(options.library, options.script, options.args, options.module)
     return 0

@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, OpError, note
 from opreg.testing.checking import examine, names
 from opreg.testing.report import Verdict
 
-from . import parsing, said, users
+from . import error_text, parsing, users
 
 __all__ = ["main"]
 
@@ -36,7 +36,7 @@ def main(parent: int, words: dict[str, Any]) -> None:
     try:
         _check(argparse.Namespace(**words), channel)
     except (OpError, OSError) as error:
-        _write_message(channel, refused=said(error))
+        _write_message(channel, refused=error_text(error))
     except Exception as error:  # of a user's module
         lines = traceback.format_exception(error.with_traceback(users(error.__traceback__)))
         _write_message(channel, raised="".join(lines))

@@ -95,8 +95,7 @@ def _to_weights(options: argparse.Namespace) -> _ConversionReport:
         ending = os.path.splitext(options.target)[1]
         raise ArgumentError(f"{options.source}: its arrays have no names, which a {ending} file needs")
     records, names = [Record(value) for value in arrays.values()], list(arrays) if named else ()
-    put = (formats.MINDSPORE_WRITER.function(records, names) if options.target.endswith(".ckpt")
-           else formats.writer(options.target, records, names))
+    put = formats.checkpoint_writer(options.target, records, names)
     size = sum(value.nbytes for value in arrays.values())
     with atomic_write(options.target) as file, _file_with_progress(file, size) as counted:
         put(counted)

@@ -32,7 +32,7 @@ _aliases.refuse("MXNet", {f"opreg.contrib.{name}": f"contrib.{name} of MXNet is 
 
 def __getattr__(name: str) -> NoReturn:
     if name in _ABSENT:
-        raise AttributeError(_aliases.why(f"opreg.contrib.{name}"))
+        raise AttributeError(_aliases.refusal_reason(f"opreg.contrib.{name}"))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}. {did_you_mean(name, [*__all__, *_ABSENT])}")
 
 

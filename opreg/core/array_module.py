@@ -70,7 +70,7 @@ _EINSUM: Callable[..., Array] = getattr(getattr(np.einsum, "__wrapped__", None),
 
 
 def einsum_of(xp: ArrayModule) -> Callable[..., Array]:
-    """``einsum`` of an array module. That of NumPy comes without its two Python functions, which take as long as the
+    """``einsum`` of an array module. NumPy's comes without its two Python functions, which take as long as the
     sums of 300 elements.
 
     Examples

@@ -230,7 +230,7 @@ class Schema:
             For an unknown name, a missing required attribute, or a value of the wrong type.
         """
         try:
-            # As ``exact``, without calling it for most values.
+            # The same as ``exact``, without calling it for most values.
             key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
                          or (kind is float and value and value == value) else (name, exact(value))
                          for name, value in keywords.items()])

@@ -298,6 +298,22 @@ class _Entries:
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
 
 
+class _Lacking:
+    """The expression that an object has no attributes of some names. They are looked up only if the number of its
+    attributes has changed."""
+
+    __slots__ = ("count", "names")
+
+    def __init__(self, owner: object):
+        self.count = len(vars(owner))
+        self.names: set[str] = set()
+
+    def format(self, owner: str) -> str:
+        """The expression, in which the object has this name; it holds the names found until then."""
+        attributes = f"{owner}.__dict__"
+        return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
+
+
 class _Missing:
     """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
 
@@ -425,7 +441,8 @@ class Comparisons:
         self._keys: set[tuple[object, ...]] = set()
         self._alive: list[object] = []  # references during collection, since ids are keys
         self._places: list[Callable[[_Text], None]] = []
-        self._paths: dict[object, tuple[HeldValue, list[tuple[str, HeldValue, str]]]] = {}
+        self._paths: dict[object, tuple[HeldValue, list[tuple[str | _Lacking, HeldValue, str]]]] = {}
+        self._lacking: dict[int, _Lacking] = {}
         self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
         self._missing: dict[int, _Missing] = {}
         self._early: dict[int, HeldElements] = {}
@@ -459,13 +476,19 @@ class Comparisons:
             held = HeldValue(value)
             self._places.append(lambda text: text.report(text.differs(f"{text.name(cell)}.cell_contents", held), label))
 
+    def lacks(self, owner: object, name: str, label: str) -> None:
+        """Record that an object has no attribute of its own of a name."""
+        if self._is_new(owner, "lacks", name):
+            if id(owner) not in self._lacking:
+                self._lacking[id(owner)] = lacking = _Lacking(owner)
+                self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((lacking, HeldValue(True), label))
+            self._lacking[id(owner)].names.add(name)
+
     def path(self, owner: object, path: str, value: object, label: str) -> None:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
         if self._is_new(owner, "path", path):
-            if id(owner) not in self._paths:
-                self._paths[id(owner)] = HeldValue(owner), []
-            self._paths[id(owner)][1].append((path, HeldValue(value), label))
+            self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((path, HeldValue(value), label))
 
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
         """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
@@ -571,6 +594,7 @@ class Comparisons:
     def close(self) -> None:
         """Drop references that are needed only during collection."""
         self._alive, self._early, self._outside, self._missing, self._stores = [], {}, {}, {}, {}
+        self._lacking = {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of other comparisons."""

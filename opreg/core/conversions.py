@@ -349,7 +349,7 @@ def _to_literal(options: tuple) -> Converter:
     def convert(value: object) -> Any:
         if isinstance(value, str) and value in by_text:
             return by_text[value]
-        if not isinstance(value, str) and value in options:  # of its own type first: 1 equals True
+        if not isinstance(value, str) and value in options:  # an option of the same type first: 1 equals True
             return next((option for option in options if type(option) is type(value) and option == value),
                         options[options.index(value)])
         raise ValueError(value)

@@ -133,7 +133,7 @@ def keep_states() -> Iterator[None]:
     try:
         yield
     finally:
-        _go_on(*before)
+        _seed_and_restore(*before)
 
 
 class _Noting(threading.local):
@@ -257,10 +257,10 @@ def restore(value: Mapping[str, Any]) -> None:
             devices[kind, number] = (bits if isinstance(bits, dict) else put(bits),
                                      None if counted is None else put(counted))
         with _LOCK:
-            _go_on(int(value["seed"]), devices)
+            _seed_and_restore(int(value["seed"]), devices)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         with _LOCK:
-            _go_on(*before)
+            _seed_and_restore(*before)
         raise ArgumentError(f"expected a state that get_state returned, got {value!r:.80}"
                             ) from error
 
@@ -269,7 +269,7 @@ def _states() -> States:
     return {place: state(*place) for place in list(_GENERATORS)}
 
 
-def _go_on(value: int, states: Mapping[tuple[str, int], Any]) -> None:
+def _seed_and_restore(value: int, states: Mapping[tuple[str, int], Any]) -> None:
     """Set the seed, restore the generators that have states, and seed the others."""
     _STATE["seed"] = value
     for place in list(_GENERATORS):

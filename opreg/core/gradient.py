@@ -8,12 +8,13 @@ nodes, and a walk over a tape computes arrays. ``fit_gradient`` checks every gra
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from ..errors import NotDifferentiableError, OpError, ShapeError, note, warn
+from .declarations import ZERO
 from .registry import ops
 from .rules import Attrs
 from .spec import Shape, broadcast, show, size
@@ -127,7 +128,7 @@ def _stretches(shape: Shape, target: Shape) -> bool:
 
 def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
          differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
-         add: Callable[[tuple[N, int], G, G], G]) -> dict[tuple[N, int], G | None]:
+         add: Callable[[tuple[N, int], G, G], G], live: Collection[N] | None = None) -> dict[tuple[N, int], G | None]:
     """Gradients of the sum of heads, weighted by seeds.
 
     Parameters
@@ -142,6 +143,8 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         Returns a gradient or None for each input.
     add : function of an entry and two gradients of it
         Returns their sum.
+    live : set of nodes, optional
+        The nodes that depend on wanted ones, and these, if that is known.
 
     Returns
     -------
@@ -155,12 +158,16 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         node.
     """
     targets = set(wanted)
-    live = targets.copy()
-    for node in order:
-        for source, _ in node.inputs:
-            if source in live:
-                live.add(node)
-                break
+    if live is None:
+        live = targets.copy()
+        for node in order:
+            op = node.op
+            if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
+                continue
+            for source, _ in node.inputs:
+                if source in live:
+                    live.add(node)
+                    break
     grads: dict[Any, Any] = seeds
     for node in reversed(order):
         op = node.op
@@ -169,14 +176,16 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         take = grads.get if node in targets else grads.pop
         if node.count == 1:
             g = take((node, 0), _UNREACHED)
-            if g is _UNREACHED or (g is None and not op.loss(node.attrs)):
-                continue
+            if g is _UNREACHED or g is None:
+                if (g is _UNREACHED and not op.traits.hooks) or not op.loss(node.attrs):
+                    continue
+                g = None
             out_grads = [g]
         else:
             entering = [take((node, i), _UNREACHED) for i in range(node.count)]
             out_grads = [None if g is _UNREACHED else g for g in entering]
-            if all(g is None for g in out_grads) and (all(g is _UNREACHED for g in entering)
-                                                     or not op.loss(node.attrs)):
+            if all(g is None for g in out_grads) and (
+                    (all(g is _UNREACHED for g in entering) and not op.traits.hooks) or not op.loss(node.attrs)):
                 continue
         inputs = node.inputs
         needs = _SINGLE_INPUT if len(inputs) == 1 and inputs[0][0] in live else tuple(

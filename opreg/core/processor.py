@@ -136,7 +136,7 @@ def _whole_number(text: str) -> int | None:
     return (_size(text) or None) if text.strip().isdigit() else None
 
 
-def _credible(level: str, size: int | None) -> bool:
+def _is_plausible(level: str, size: int | None) -> bool:
     low, high = _BOUNDS[level]
     return size is not None and low <= size <= high
 
@@ -167,7 +167,7 @@ def _caches(folder: str, allowed: frozenset[int]) -> Iterator[tuple[str, int]]:
         if size is not None and level != "l3":
             sharing = len(allowed.intersection(_numbers_in(_text(f"{folder}/index{index}/shared_cpu_list"))))
             size = size // max(sharing, 1) // _PAGE * _PAGE
-        if size is not None and _credible(level, size):
+        if size is not None and _is_plausible(level, size):
             yield level, size
 
 
@@ -215,7 +215,7 @@ def _read_sysctl() -> tuple[str, dict[str, int], tuple[str, ...]]:
             sharing = _sysctl(f"hw.{kind}{by}") if by and kind else None
             if isinstance(size, int) and (kind or level not in cache_sizes):
                 size = size // (sharing if isinstance(sharing, int) and sharing else 1) // _PAGE * _PAGE
-                if _credible(level, size):
+                if _is_plausible(level, size):
                     cache_sizes[level] = min(size, cache_sizes.get(level, size))
     name = _sysctl("machdep.cpu.brand_string", text=True)
     features = ("asimd",) if _machine() == "arm64" else tuple([
@@ -246,7 +246,7 @@ def _override(processor: Processor, text: str) -> Processor:
         if key not in ("cores", *_BOUNDS):
             raise ArgumentError(f"OPREG_PROCESSOR: {word!r}. {did_you_mean(key, ('cores', *_BOUNDS))}")
         size = _size(value.upper())
-        if not (1 <= (size or 0) <= _LONGEST if key == "cores" else _credible(key, size)):
+        if not (1 <= (size or 0) <= _LONGEST if key == "cores" else _is_plausible(key, size)):
             low, high = _BOUNDS.get(key, (1, _LONGEST))
             raise ArgumentError(f"OPREG_PROCESSOR: {word!r}: expected from {low} to {high}, as 512K or 2M")
         assert size is not None

@@ -309,7 +309,7 @@ class Checked:
 
         def __new__(cls, *args, **keywords):
             """Make the object, after checking the arguments."""
-            following = super().__new__  # that of another base, such as tuple, gets the arguments
+            following = super().__new__  # the __new__ of another base, such as tuple, gets the arguments
             if cls.__init__ is not object.__init__:
                 check_arguments(cls, args, keywords)
             elif following is object.__new__ and (args or keywords):

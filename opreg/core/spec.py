@@ -18,10 +18,10 @@ from ..typing import DTypeLike
 from .mode import MODE
 
 __all__ = [
-    "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "in_common",
+    "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "common_dims",
     "broadcast", "check_axis", "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
     "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
-    "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "whole_up_to", "limits",
+    "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "largest_exact_integer", "limits",
 ]
 
 
@@ -185,12 +185,12 @@ def unify(left: Shape | None, right: Shape | None) -> Shape | None:
     return tuple([b if a is ANY else a for a, b in zip(left, right)])
 
 
-def in_common(shapes: Sequence[Shape]) -> Shape | None:
+def common_dims(shapes: Sequence[Shape]) -> Shape | None:
     """The dimensions that all shapes have in common, ``ANY`` where they differ; None for different ranks.
 
     Examples
     --------
-    >>> in_common([(2, 3), (5, 3)]), in_common([(2,), (2, 2)])
+    >>> common_dims([(2, 3), (5, 3)]), in_common([(2,), (2, 2)])
     ((?, 3), None)
     """
     if len({*map(len, shapes)}) > 1:
@@ -410,12 +410,12 @@ def is_narrow(dtype: np.dtype) -> bool:
     return dtype.itemsize == 2 and is_floating(dtype)
 
 
-def whole_up_to(dtype: np.dtype) -> int:
+def largest_exact_integer(dtype: np.dtype) -> int:
     """The largest n such that a dtype represents all integers from 0 to n.
 
     Examples
     --------
-    >>> whole_up_to(np.dtype("uint8")), whole_up_to(np.dtype("float16"))
+    >>> largest_exact_integer(np.dtype("uint8")), whole_up_to(np.dtype("float16"))
     (255, 2048)
     """
     if not is_floating(dtype):

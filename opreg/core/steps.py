@@ -22,7 +22,7 @@ from .addresses import address_of
 from .spec import size
 
 __all__ = ["JoinableStep", "PlainStep", "Recorder", "RefusedError", "TieredStep", "Work", "bytes_moved", "index_at",
-           "is_plain", "own_bytes", "work_of"]
+           "is_plain", "own_bytes", "step_work"]
 
 #: The work of a step as a function of the arrays that it reads and writes, in an agreed order.
 Work: TypeAlias = Callable[[Sequence[Array]], object]
@@ -39,7 +39,7 @@ class PlainStep:
 
     def work(self, arrays: Sequence[Array]) -> Work | None:
         """The work of this step as a function of arrays like ``arrays``, to which it holds no references; None if the
-        step can only work on its own. See ``work_of``."""
+        step can only work on its own. See ``step_work``."""
         return None
 
 
@@ -144,7 +144,7 @@ def index_at(arrays: Sequence[Array], array: Array) -> int | None:
     return None
 
 
-def work_of(step: Callable[[], object], arrays: Sequence[Array]) -> Work | None:
+def step_work(step: Callable[[], object], arrays: Sequence[Array]) -> Work | None:
     """The work of a step as a function of other arrays; None if it can only work on its own.
 
     Parameters
@@ -159,7 +159,7 @@ def work_of(step: Callable[[], object], arrays: Sequence[Array]) -> Work | None:
     --------
     >>> import functools
     >>> x, y = np.arange(3), np.zeros(3, int)
-    >>> work = work_of(functools.partial(np.add, x, 1, y), [x, y])
+    >>> work = step_work(functools.partial(np.add, x, 1, y), [x, y])
     >>> out = np.zeros(3, int)
     >>> work([np.array([5, 6, 7]), out])
     array([6, 7, 8])

@@ -25,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "in_turn", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
+__all__ = ["count", "run", "call_all", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
            "no_foreign_threads"]
 
 # An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
@@ -87,7 +87,7 @@ class _Job:
                 self.error = error
 
     def help(self) -> None:
-        """``work`` in another thread than the caller's."""
+        """Run ``work`` in a helper thread."""
         with self.idle:
             self.helping += 1
         self.work()
@@ -112,7 +112,7 @@ class _Pool:
         self.jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
         self.helpers = [threading.Thread(target=self._serve, name=f"opreg-{i + 1}", daemon=True)
                         for i in range(helpers)]
-        self.cores = self.allowed = _cores()  # of the thread that starts the helpers; they inherit them
+        self.cores = self.allowed = _cores()  # helpers inherit the cores of the thread that starts them
         self.avoided = -1
         for helper in self.helpers:
             helper.start()
@@ -168,7 +168,7 @@ def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool
         if shared and len(parts) > 1 and count() > 1:
             _share(parts, apart)
         else:
-            in_turn(parts)
+            call_all(parts)
     finally:
         np.setbufsize(before)
 
@@ -196,7 +196,7 @@ def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
         raise job.error
 
 
-def in_turn(functions: Iterable[Callable[[], object]]) -> None:
+def call_all(functions: Iterable[Callable[[], object]]) -> None:
     """Call all functions, one after the other."""
     for function in functions:
         function()

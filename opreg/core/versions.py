@@ -28,8 +28,8 @@ from .addresses import address_of
 from .locks import lock
 from .written_ranges import NEVER, SharedWrite, Span, Write, WrittenRanges, number_of
 
-__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share", "stays",
-           "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
+__all__ = ["LATEST", "WATCHED", "Targets", "Write", "must_record_write", "write_count", "owner_of", "share",
+           "is_unchanged", "tick", "keeps_all_bits", "view_at", "written", "wrote", "wrote_all", "wrote_held"]
 
 _COUNT = itertools.count(1)
 #: Gives the next number, larger than those of all earlier nodes and writes.
@@ -124,7 +124,7 @@ def _locate(array: Array, key: Any = None) -> tuple[_Memory, list[Span] | None]:
     return memory, None if covers_all and key is None else _spans(array, key)
 
 
-def _place(array: Array) -> tuple[_Memory, list[Span] | None]:
+def _memory_range(array: Array) -> tuple[_Memory, list[Span] | None]:
     """The memory of a raw array, and its bytes there; None for all. For a view this is cached as long as it lives."""
     key, shared = id(array), _SHARED[0]
     cached = _VIEWS.get(key)
@@ -223,7 +223,7 @@ def wrote(array: Array, key: Any = None) -> None:
     if not lasting and _is_basic(key):
         array, key = view_at(array, key), None
     if array.size:
-        memory, spans = _place(array) if lasting else _locate(array, key)
+        memory, spans = _memory_range(array) if lasting else _locate(array, key)
         write = _next_write(_getframe(1))
         with _LOCK:
             memory.wrote(spans, write)
@@ -234,7 +234,7 @@ def wrote_all(arrays: Iterable[Array]) -> None:
     if not WATCHED:
         return
     arrays = list(arrays)
-    together = _together(arrays)
+    together = _memory_ranges(arrays)
     together.wrote(_next_write(_getframe(1)))
 
 
@@ -284,7 +284,7 @@ class _Together:
 
     def __init__(self, arrays: Sequence[Array]):
         self.known = _SHARED[0]
-        places = [_place(array) for array in arrays if array.size and _is_memory(array)]
+        places = [_memory_range(array) for array in arrays if array.size and _is_memory(array)]
         self._wholes = [memory for memory, spans in places if spans is None]
         spans_of: dict[int, tuple[_Memory, list[Span]]] = {}
         for memory, spans in places:
@@ -334,7 +334,7 @@ _GROUPS: dict[tuple[int, int], tuple[list[Callable[[], Any]], _Together]] = {}
 _GROUP = 4
 
 
-def _together(arrays: Sequence[Array]) -> _Together:
+def _memory_ranges(arrays: Sequence[Array]) -> _Together:
     """The memories and ranges of arrays. Arrays of a device, such as weights and states of an optimizer, are located
     once while they live: reading their addresses takes longer than an update."""
     if len(arrays) < _GROUP or isinstance(arrays[0], ndarray) or not all(map(_is_memory, arrays[:1])):
@@ -420,16 +420,16 @@ def written(array: Array, since: float) -> Write | None:
     return write if write[0] > since else None
 
 
-def stays(array: Array, since: int) -> bool:
+def is_unchanged(array: Array, since: int) -> bool:
     """Whether a raw array certainly has the same elements as at ``since``: no write was recorded, and its memory is not
     shared with another library, which may write without a record. The caller must have held it as for ``written``.
 
     Examples
     --------
     >>> array, since = np.zeros(4), write_count()
-    >>> before = stays(array, since)
+    >>> before = is_unchanged(array, since)
     >>> share(array)
-    >>> before, stays(array, since)
+    >>> before, is_unchanged(array, since)
     (True, False)
     """
     owner = owner_of(array)

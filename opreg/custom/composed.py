@@ -18,7 +18,7 @@ from ..core.launch import Call
 from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import declare
 from ..core.rules import Attrs, AttrsRule, Rule, Shapes
-from ..core.spec import ANY, Shape, Spec, holds_any, in_common, is_known
+from ..core.spec import ANY, Shape, Spec, common_dims, holds_any, is_known
 from ..core.tracing import RuleTracer, SpecsAsked, TracedValue
 from ..core.value import Value
 from ..errors import ShapeError
@@ -135,7 +135,7 @@ def constant(make: Callable[..., np.ndarray], *lengths: int) -> Any:
         few, many = [make(*[sample if length is ANY else length for length in lengths]) for sample in _SAMPLES]
     except ShapeError:
         raise SpecsAsked from None
-    shape: Any = in_common([few.shape, many.shape])
+    shape: Any = common_dims([few.shape, many.shape])
     return OpenConstant(shape, few.dtype)
 
 

@@ -146,7 +146,7 @@ class _Assigning:
 
 
 def ignored(returned: object) -> str:
-    """Words about a method's result, which nothing reads; empty if it is None."""
+    """The note that a method's result is ignored; empty if the result is None."""
     return "" if returned is None else f"; the {type(returned).__name__} that it returned is ignored"
 
 

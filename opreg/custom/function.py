@@ -12,13 +12,14 @@ import numpy as np
 
 from ..core import arguments as calls
 from ..core.dispatch import call
+from ..core.invalidation import EDITION
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, combined_shape, filled_shapes
 from ..core.registry import ops
 from ..core.rules import SAME_TYPE, AttrsRule, Dtypes, Rule, TypeRule, as_list, counted
 from ..core.signature import Names
-from ..core.spec import ANY, Spec, as_dtype, in_common, is_known, show
+from ..core.spec import ANY, Spec, as_dtype, common_dims, is_known, show
 from ..core.states import INITIALIZER
 from ..core.value import Value
 from ..errors import ArgumentError, DTypeError, NotDifferentiableError, ShapeError, Where, note
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
     from ..typing import Array
 
-__all__ = ["DefinedFunction", "FunctionUse", "of_function"]
+__all__ = ["DefinedFunction", "FunctionUse", "SpecsChanged", "of_function"]
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 #: Lengths in place of an unknown one. Each divides the next, since functions divide axes; they are far apart, since
@@ -64,7 +65,7 @@ class DefinedFunction(UsersSchema):
         self.rule = Rule(function)
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
-        self.by_run = AttrsRule(_alike)
+        self.by_run = AttrsRule(_equal_dtypes)
 
     @functools.cached_property
     def function_reads(self) -> OutsideValues:
@@ -94,7 +95,7 @@ def _guesses(dtypes: Dtypes) -> list[list[np.dtype]]:
     return [[dtype or (_INT32 if i in chosen else _FLOAT32) for i, dtype in enumerate(dtypes)] for chosen in integers]
 
 
-def _alike(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+def _equal_dtypes(use: FunctionUse, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     """Infer dtypes if none are declared and shapes for a dry run are missing: all dtypes are equal, unless known ones
     differ."""
     return SAME_TYPE(ins, outs, use) if len({*ins} - {None}) < 2 else (ins, outs)
@@ -176,11 +177,14 @@ class FunctionUse(Use):
         op = self.op
         if not self.declares:
             return None
-        dtypes = [as_dtype(array.dtype) for array in arrays]
-        key = "dtypes", *dtypes
-        if key not in self.memo:
-            self.memo[key] = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
-        return self.memo[key]
+        dtypes, rule = [as_dtype(array.dtype) for array in arrays], op.rules.types
+        key = rule, *dtypes
+        found: Dtypes | None = self.memo.get(key)
+        if found is None:
+            found = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
+            if isinstance(rule, AttrsRule):  # by text; a user's rule may read a value that changes
+                self.memo[key] = found
+        return found
 
     def _check_declared_dtype(self, name: str, result: Any, dtype: np.dtype | None) -> Any:
         """The result, after a check of its declared dtype. A Python scalar is converted to it."""
@@ -190,7 +194,8 @@ class FunctionUse(Use):
             return np.asarray(result, dtype)
         found = as_dtype(getattr(result, "dtype", type(result)))
         if found != dtype:
-            says = "its dtype rule says" if self.defined.types is None else f"types={self.defined.types!r} say"
+            by_text = isinstance(self.op.rules.types, AttrsRule)
+            says = f"types={self.defined.types!r} say" if by_text else "its dtype rule says"
             raise DTypeError(f"operator {self.op.op_type!r}: output {name!r} is {found}, {says} {dtype}: return it as "
                              f"{dtype}, or declare its dtype")
         return result
@@ -235,10 +240,10 @@ class FunctionUse(Use):
         return self.op.rules.shapes is self.defined.shapes_by_run
 
     def _dry_run(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
-        """Shapes and dtypes of the results by a dry run, cached for the use until a value changes that the function
-        reads."""
-        key, version = (traced, *specs), self.defined.function_reads.version()
-        if key not in self.memo or self.memo[key][0] is not version:
+        """Shapes and dtypes of the results by a dry run, cached for the use until a value or an operator changes that
+        the function reads; not cached if such a value cannot be compared."""
+        key, version = (traced, *specs), (self.defined.function_reads.version(), EDITION[0])
+        if version[0] is None or key not in self.memo or self.memo[key][0] != version:
             self.memo[key] = version, dry_run(str(self.op.op_type), lambda arrays, ctx: self.compute(
                 arrays, ctx, MODE.training), specs, traced)
         found: list[Spec] = self.memo[key][1]
@@ -281,7 +286,7 @@ class FunctionUse(Use):
                 traced_shapes.append([spec.shape or () for spec in self._found(specs, traced=True)])
             except Exception:
                 return [Spec()] * len(self.op.signature.outputs(self))
-        return [Spec(in_common(shapes)) for shapes in zip(*traced_shapes)]
+        return [Spec(common_dims(shapes)) for shapes in zip(*traced_shapes)]
 
     def _found(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
@@ -350,12 +355,16 @@ def _steps(call: Call) -> list[Step]:
     def compute() -> list[Any]:
         return use.compute(ins, call.ctx, call.is_train)
 
+    by_run = use.inferred_by_run and not (use.declares or op.rules.data_dependent)
+
     def store(results: list[Any]) -> None:
         for out, expected, result in zip(call.outs, call.specs, results):
             if getattr(result, "shape", ()) != expected.shape:
                 raise _misfit(call, results)
+            data = getattr(result, "_data", result)
+            if by_run and spec_of(data).dtype != expected.dtype:
+                raise _changed_dtype(call, results)
             if out is not None:
-                data = getattr(result, "_data", result)
                 if isinstance(data, np.ndarray) and not isinstance(out, np.ndarray):
                     data = backend.asarray(data, device=call.ctx.device_id)
                 out[...] = data
@@ -366,7 +375,7 @@ def _steps(call: Call) -> list[Step]:
     def first() -> list[Step]:
         results = compute()
         for name, expected, spec in zip(op.signature.outputs(use), call.specs, map(spec_of, results)):
-            if spec.dtype.kind != expected.dtype.kind:  # type: ignore[union-attr]
+            if not by_run and spec.dtype.kind != expected.dtype.kind:  # type: ignore[union-attr]
                 raise DTypeError(f"operator {op.op_type!r}, {name}: expected dtype {expected.dtype}, the "
                                  f"function returned {spec.dtype}; declare it with types=, as in 'T->{spec.dtype}'")
         store(results)
@@ -375,16 +384,29 @@ def _steps(call: Call) -> list[Step]:
     return [FirstRun(first)]
 
 
+class SpecsChanged(ShapeError, DTypeError):
+    """A result has another shape or dtype than a dry run has found: a value that the function reads has changed, or
+    they depend on the inputs' numbers."""
+
+
+def _changed_dtype(call: Call, results: Sequence[object]) -> SpecsChanged:
+    name, expected, spec = next(row for row in zip(call.op.signature.outputs(call.attrs), call.specs,
+                                                   map(spec_of, results)) if row[1].dtype != row[2].dtype)
+    return SpecsChanged(f"operator {call.op.op_type!r}, {name}: expected dtype {expected.dtype}, the function returned "
+                        f"{spec.dtype}; that was found by a run on other numbers: declare it with types=")
+
+
 def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
-    op = call.op
+    op, use = call.op, call.attrs
     name, expected, spec = next(row for row in zip(op.signature.outputs(call.attrs), call.specs, map(spec_of, results))
                                 if row[1].shape != row[2].shape)
     why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.rules.data_dependent else \
         f"its shape rule, @{op.op_type}.infer, says the first" if op.rules.infer is not None \
         else ("that was found by a run on other numbers: where the shape depends on values say how, with "
               f"@{op.op_type}.infer_from_data")
-    return ShapeError(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
-                      f"returned {show(spec.shape)}; {why}")
+    error = SpecsChanged if use.inferred_by_run else ShapeError  # type: ignore[attr-defined]
+    return error(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
+                 f"returned {show(spec.shape)}; {why}")
 
 
 def _arguments(signature: Signature) -> Names:

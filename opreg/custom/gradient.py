@@ -185,7 +185,7 @@ def by_rule(rule: UserRule, use: Use, g: OutGrads, ins: Sequence[Value], outs: S
             is_train: bool) -> list[Value | None]:
     """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements."""
     try:
-        if MODE.recording and outs and hasattr(outs[0], "_data"):  # as in a graph: does it read elements?
+        if MODE.recording and outs and hasattr(outs[0], "_data"):  # does the rule read elements?
             _rehearse(rule, g, ins, outs, needs, is_train)
         return rule(g, ins, outs, needs, is_train)
     except NeedsNumbers:

@@ -395,8 +395,8 @@ def to_jax(op: Any, /, *, parameters: Mapping[str, Any] | None = None, random: b
 
 @reads_setting(answer=count_of_names)
 def get_all_registered_operators() -> list[str]:
-    """Names of all built-in operators."""
-    return [name for name in names() if not name.startswith("custom.")]
+    """Names of all built-in operators, and ``Custom``, which applies those of the program."""
+    return sorted(["Custom", *(name for name in names() if not name.startswith("custom."))])
 
 
 class OperatorArguments(NamedTuple):
@@ -417,6 +417,8 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     >>> get_operator_arguments("Dropout").types[:2]
     ['NDArray-or-Symbol', 'float from 0 to 1, optional, default=0.5']
     """
+    if op_name == "Custom":  # no operator, but what applies one
+        return OperatorArguments(2, ["data", "op_type"], ["NDArray-or-Symbol[]", "string"])
     op = get(op_name)
     inputs, fields = list(op.signature.input_names), op.signature.schema.fields
     types = ["NDArray-or-Symbol"] * len(inputs)

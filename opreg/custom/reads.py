@@ -259,6 +259,8 @@ class _Places:
                 self._module(module, names)
 
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
+        for name in names.difference(vars(module)):  # a module may open it at its first use, as ``opreg`` does
+            self.comparisons.missing(vars(module), name, f"{module.__name__}.{name}")
         if module in _MODULES:
             self.known = self.known and (module is not np or names.isdisjoint(_RANDOM))
             for name in names.intersection(vars(module)):

@@ -149,7 +149,7 @@ class FileWriter:
                 blobs.append(_shortened(value) if value.dtype.kind == "i" else value.tobytes())
                 saved += value.nbytes - len(blobs[-1])
         whole = b"".join(blobs) if len(blobs) == 1 else b"".join(FIELD.pack(len(part)) + part for part in blobs)
-        whole = whole if blobs else bytes(4)  # which MindSpore writes for rows without blobs
+        whole = whole if blobs else bytes(4)  # MindSpore writes four zeros for rows without blobs
         return _packed(plain), whole, saved
 
     def commit(self) -> None:

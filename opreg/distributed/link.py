@@ -17,7 +17,8 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 
-__all__ = ["Launcher", "hold", "inherited", "wait_for_others", "LINK", "LOCK", "SINCE", "STDIN", "PATIENCE"]
+__all__ = ["Launcher", "hold_rank", "inherited_descriptor", "wait_for_others", "LINK", "LOCK", "SINCE", "STDIN",
+           "PATIENCE"]
 
 #: Variables with the numbers of inherited file descriptors, each with the file's identity.
 LINK, LOCK, STDIN = "OPREG_DISTRIBUTED_LINK", "OPREG_DISTRIBUTED_LOCK", "OPREG_DISTRIBUTED_STDIN"
@@ -33,7 +34,7 @@ def _descriptor_identity(number: int) -> str:
     return f"{number}:{status.st_dev}:{status.st_ino}"
 
 
-def inherited(variable: str) -> int | None:
+def inherited_descriptor(variable: str) -> int | None:
     """The file descriptor named by an environment variable, which is removed; None if this process has not inherited
     it."""
     with suppress(OSError, ValueError):
@@ -45,7 +46,7 @@ def inherited(variable: str) -> int | None:
     return None
 
 
-def hold(lock: int) -> None:
+def hold_rank(lock: int) -> None:
     """Mark the rank of this process as alive."""
     fcntl.lockf(lock, fcntl.LOCK_SH)
 

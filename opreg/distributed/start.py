@@ -19,7 +19,7 @@ from contextlib import suppress
 from ..core.processes import die_with
 from ..errors import ArgumentError
 from .launchers import RANKS, number_of_launcher
-from .link import LINK, LOCK, PATIENCE, SINCE, STDIN, hold, inherited, wait_for_others
+from .link import LINK, LOCK, PATIENCE, SINCE, STDIN, hold_rank, inherited_descriptor, wait_for_others
 from .segments import remove_unused
 from .watch import APART, LIFELINE, OVER, TOGETHER
 
@@ -43,9 +43,9 @@ def main(argv: Sequence[str]) -> int:
         raise ArgumentError("expected a script, or -m and a module")
     rank = number_of_launcher(RANKS, 0)
     _take_input(rank)
-    link, lock = inherited(LINK), inherited(LOCK)
+    link, lock = inherited_descriptor(LINK), inherited_descriptor(LOCK)
     if lock is not None:
-        hold(lock)
+        hold_rank(lock)
     if link is not None:  # then the parent is MPICH's proxy, which has one thread
         die_with(os.getppid())
     since = int(os.environ.pop(SINCE, "0"))  # not after this point: another rank may have created its memory
@@ -79,8 +79,8 @@ def main(argv: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: end(number))
     if link is not None:
-        threading.Thread(target=_end_with, args=(link, end), daemon=True).start()
-    replaced = _has_become_another(child)
+        threading.Thread(target=_end_with_launcher, args=(link, end), daemon=True).start()
+    replaced = _is_replaced(child)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     os.set_blocking(ours, False)
     try:
@@ -107,7 +107,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _take_input(rank: int) -> None:
     """Give the launcher's input to rank 0, and an empty one to the others, which would wait forever."""
-    number = inherited(STDIN)
+    number = inherited_descriptor(STDIN)
     if rank:
         source = os.open(os.devnull, os.O_RDONLY)
     elif number is not None:
@@ -126,7 +126,7 @@ def _end_group() -> None:
         os.killpg(os.getpid(), signal.SIGTERM)
 
 
-def _end_with(link: int, end: Callable[[int], None]) -> None:
+def _end_with_launcher(link: int, end: Callable[[int], None]) -> None:
     """Wait for the launcher's request, or its end, and end the rank, by force if needed."""
     with socket.socket(fileno=link) as connection:
         connection.recv(1)
@@ -135,7 +135,7 @@ def _end_with(link: int, end: Callable[[int], None]) -> None:
     end(signal.SIGKILL)
 
 
-def _has_become_another(process: int) -> bool:
+def _is_replaced(process: int) -> bool:
     """Wait until a child has ended; returns whether it had called exec, as far as the system tells."""
     try:
         os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)

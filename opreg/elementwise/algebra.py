@@ -79,7 +79,7 @@ class _Sums:
         self.products: dict[int, Product] = {}
         inner = {arg for position, (_, args) in enumerate(code) if self._is_sum(arity + position)
                  for arg in args if isinstance(arg, int) and self._absorbed(arg)}
-        self.terms: dict[int, list[Product]] = {}  # of each sum, by its register
+        self.terms: dict[int, list[Product]] = {}  # the terms of each sum, by its register
         for register in range(arity, arity + len(code)):
             if register not in inner and self._is_sum(register):
                 terms = self._terms(register, 1.0)

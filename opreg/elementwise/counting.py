@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from ..typing import Array, ArrayModule
 
-__all__ = ["kept", "uniform"]
+__all__ = ["is_below", "uniform"]
 
 _WORD = 0xFFFFFFFF
 _FACTORS = 0xD2511F53, 0xCD9E8D57
 _STEPS = 0x9E3779B9, 0xBB67AE85
 
 
-def kept(xp: ArrayModule, x: Array, draw: Array, share: float, out: Array | None = None) -> Array:
+def is_below(xp: ArrayModule, x: Array, draw: Array, share: float, out: Array | None = None) -> Array:
     """Whether the number of each element of ``x`` is below ``share``."""
     truths: Array = uniform(xp, draw, x.size).reshape(x.shape) < share
     if out is None:

@@ -80,7 +80,7 @@ def exponent(number: int, dtype: np.dtype) -> int:
         return number
     if number < 0:
         return -1 if dtype.kind == "u" or number % 2 else -2
-    period = 1 << 8 * dtype.itemsize - 2  # of powers of odd integers; those of even ones are zero from there on
+    period = 1 << 8 * dtype.itemsize - 2  # powers of odd integers repeat; those of even ones are zero from there on
     return period + number % period
 
 

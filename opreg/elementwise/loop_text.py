@@ -513,7 +513,7 @@ def _in_parts(loop: Loop, tile: Callable[..., None], arrays: Sequence[Array], ro
               parts: Sequence[slice], dtype: np.dtype, ins: int | None = None,
               scratch: Callable[[int, Shape, np.dtype], Array] | None = None
               ) -> tuple[list[Callable[[], None]], list[Callable[[], object]]]:
-    """The calls of a tile for parts of a loop, and functions that add up results over sets afterwards.
+    """Functions that run parts of a loop, and functions that then add up the parts' results over sets.
 
     Each part stores its own sums over sets, in arrays that ``scratch`` gives; ``ins`` is the number of arrays that are
     inputs.

@@ -324,7 +324,7 @@ def astype(dtype: np.dtype) -> Primitive:
 
 #: The mask of dropout: whether the random number at the position of an element is below a probability. Its arguments
 #: are the element, a draw (see ``counting``) and the probability. Only passes make expressions with it.
-KEPT = Primitive("kept", counting.kept, None, "kept", logical=True)
+KEPT = Primitive("kept", counting.is_below, None, "kept", logical=True)
 
 
 def polygamma(order: int) -> Instruct:

@@ -321,7 +321,7 @@ def of_equal_zeros(name: str, dtype: np.dtype) -> str:
     >>> of_equal_zeros("maximum", np.dtype("float32")) in ("first", "second", "sign")
     True
     """
-    function, count = getattr(np, name), 64  # as many as the widest registers hold
+    function, count = getattr(np, name), 64  # the widest registers hold 64 elements
     low, high = np.full(count, -0.0, dtype), np.zeros(count, dtype)
     forwards, backwards = [bool(np.signbit(function(*pair)).all()) for pair in ((low, high), (high, low))]
     return "sign" if forwards == backwards else "first" if forwards else "second"

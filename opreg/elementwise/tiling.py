@@ -93,7 +93,7 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
              for i, part in enumerate(threads.evenly(len(tiles), count))]
     if count == 1:
         return parts[0]
-    return [functools.partial(threads.run, [functools.partial(threads.in_turn, part) for part in parts])]
+    return [functools.partial(threads.run, [functools.partial(threads.call_all, part) for part in parts])]
 
 
 class Schedule:

@@ -394,7 +394,7 @@ class Block(Checked):
             out = self.forward(*args)
         except Exception as error:
             if not any(text.startswith("in block ") for text in getattr(error, "__notes__", ())):
-                given = ", ".join([_in_words(value) for value in args])
+                given = ", ".join([_describe_input(value) for value in args])
                 note(error, f"in block {self.name}, {_title(self)}, given {given}")
             raise
         if self._forward_hooks:
@@ -430,7 +430,7 @@ def _title(block: Block) -> str:
     return type(block).__name__ if "\n" in text else text
 
 
-def _in_words(value: Any) -> str:
+def _describe_input(value: Any) -> str:
     """An input of a block in errors: shape and dtype of an array, the class of others."""
     if not isinstance(value, NDArray):
         return type(value).__name__

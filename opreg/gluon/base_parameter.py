@@ -21,7 +21,7 @@ from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
 from ..typing import DTypeLike
 from .errors import BlockError, DeferredInitializationError
-from .structure import faced
+from .structure import gluon_value
 
 __all__ = ["Contexts", "Dims", "Parameter", "Constant", "is_known"]
 
@@ -387,7 +387,7 @@ class Parameter(Checked):
     def _init_impl(self, data: NDArray, contexts: Sequence[Context]) -> None:
         """Make arrays of these values on the contexts."""
         self._ctx_list = list(contexts)
-        self._data = [faced(data.copyto(ctx).tostype(self._stype)) for ctx in self._ctx_list]
+        self._data = [gluon_value(data.copyto(ctx).tostype(self._stype)) for ctx in self._ctx_list]
         self._init_grad()
 
     def _init_grad(self) -> None:
@@ -395,7 +395,7 @@ class Parameter(Checked):
         if self.grad_req == "null":
             self._grad = None
             return
-        self._grad = [faced(zeros(each.shape, each.context, each.dtype, self._grad_stype))
+        self._grad = [gluon_value(zeros(each.shape, each.context, each.dtype, self._grad_stype))
                       for each in self._data or ()]
         autograd.mark_variables(self._data or [], self._grad, self.grad_req)
 
@@ -494,7 +494,7 @@ class Parameter(Checked):
 def _overwrite(target: NDArray, data: Any) -> None:
     """Write values to an array with ``attach_grad``, which stays the same variable of the tape."""
     entry, target._entry = target._entry, None
-    if MODE.current().paused:  # what was recorded before reads the old values
+    if MODE.current().paused:  # recorded operators read the old values
         target._data = target._ctx.run(target._data.copy)
         renew_memory(target)
     try:

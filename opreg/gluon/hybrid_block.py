@@ -25,7 +25,7 @@ from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
 from .plans import BlockPlans
 from .reads import BlockReads, observed
-from .structure import Format, faced, flatten, inspected, regroup, same
+from .structure import Format, flatten, gluon_value, inspected, regroup, same
 
 __all__ = ["HybridBlock"]
 
@@ -165,8 +165,9 @@ class HybridBlock(Block):
             if not count:
                 raise BlockError(f"{self.name}: all arguments are None, so there is nothing to trace")
             names = iter(["data"] if count == 1 else [f"data{i}" for i in range(count)])
-            inputs = [None if value is None else _like_input(value, faced(Variable(next(names)))) for value in flat]
-            parameters = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
+            inputs = [None if value is None else _like_input(value, gluon_value(Variable(next(names))))
+                      for value in flat]
+            parameters = {name: gluon_value(parameter.var()) for name, parameter in self._reg_params.items()}
             nested = regroup(inputs, in_format)
             with self.name_scope():
                 out, reads = observed(self, symbol, *nested, **parameters)
@@ -238,7 +239,8 @@ class HybridBlock(Block):
         data = [value for value in flat if value is not None]
         outs = plans(data) if self._monitor is None else plans.watched(data, *self._monitor)
         numpy = _any_numpy(data)
-        faces = self._faces[1] if self._faces is not None and self._faces[0] == numpy else [numpy] * len(outs)
+        faces: Any = self._faces
+        faces = faces[1] if faces is not None and faces[0] is numpy else [numpy] * len(outs)
         if True in faces:
             outs = [value.as_np_ndarray() if face else value for face, value in zip(faces, outs, strict=True)]
         return regroup(outs, self._out_format)
@@ -396,7 +398,8 @@ class HybridBlock(Block):
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")
         if has_symbols:
-            parameters: dict[str, Any] = {name: faced(parameter.var()) for name, parameter in self._reg_params.items()}
+            parameters: dict[str, Any] = {
+                name: gluon_value(parameter.var()) for name, parameter in self._reg_params.items()}
             with self.name_scope():
                 return self.hybrid_forward(symbol, x, *args, **parameters)
         if not contexts:

@@ -4,12 +4,15 @@ application."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
+from itertools import chain
+from operator import attrgetter, is_
 from typing import Any
 
+from opreg.core import generators
+from opreg.custom.function import SpecsChanged
 from opreg.ndarray.cached_op import CachedOp
 from opreg.ndarray.context import Context
-from opreg.ndarray.ndarray import NDArray
+from opreg.ndarray.ndarray import NDArray, wrap
 from opreg.symbol import infer as inference
 from opreg.symbol.symbol import Symbol
 
@@ -37,23 +40,39 @@ from .reads import FOUND
 
 __all__ = ["BlockPlans"]
 
+_arrays_of = attrgetter("_data")
+
 
 class _Placed:
-    """The plans of one context, bound to the parameters' arrays there."""
+    """The plans of one context, bound to the parameters' arrays there.
 
-    def __init__(self, weights: list[NDArray]):
-        self.weights = weights
+    Parameters
+    ----------
+    weights : list of NDArray
+        The arrays of the parameters on the context.
+    arrays : list of NDArray
+        The arrays of the parameters on all contexts.
+    """
+
+    def __init__(self, weights: list[NDArray], arrays: list[NDArray]):
+        self.weights, self.arrays = weights, arrays
         self.memories = PlanMemories()
         self.kinds = Recent(KINDS, "plans of hybridized blocks")
+
+
+def _run(function: Callable[..., list[Any]], compiled: Compiled | None, data: Sequence[Any]) -> list[NDArray]:
+    """The outputs by a plan, or by the function if there is none."""
+    results: list[NDArray] = function(*data) if compiled is None else compiled.call(function, data)
+    return results
 
 
 class BlockPlans:
     """A graph of a block, run over its inputs and its parameters' arrays.
 
     Plans read parameters from the parameters' own memory, so each run sees their current values. When a parameter gets
-    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body of a
-    traced operator read from outside. Inputs of another shape or dtype have plans of their own, and so have training
-    and inference.
+    another array, as by ``cast``, its plans are made again; so is a plan when a value has changed that the body or
+    the gradient rule of a user's operator read from outside, or when a result has another spec than a dry run has
+    found. Inputs of another shape or dtype have plans of their own, and so have training and inference.
 
     Parameters
     ----------
@@ -79,27 +98,43 @@ class BlockPlans:
     def __call__(self, data: Sequence[NDArray]) -> list[NDArray]:
         """The outputs for inputs, all on one context."""
         ctx = data[0]._ctx
-        weights = [parameter.data(ctx) for parameter in self._parameters]
         placed = self._placed.get(ctx)
-        if placed is None or not all(map(is_, placed.weights, weights)):
-            placed = self._placed[ctx] = _Placed(weights)
-        training = MODE.current().training
+        if placed is None or not self._same_arrays(placed):
+            weights = [parameter.data(ctx) for parameter in self._parameters]
+            placed = self._placed[ctx] = _Placed(weights, list(chain.from_iterable(map(_arrays_of, self._parameters))))
+        training = MODE.__dict__["current"]().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
-        if kind is None or (kind[2] is not None and kind[2]() is not None):
-            with self._lock:
-                graph = self._infer_lengths(data, weights)
-                compiled = self._compiled(graph, data, placed, training)
-                kind = self._eagerly(graph, weights), compiled, None if compiled is None else compiled.reads.check
+        # Values that a gradient rule reads join the reads with the first plan for gradients.
+        check = None if kind is None or kind[1] is None else kind[1].reads.check
+        if kind is None or (check is not None and check() is not None):
+            kind = self._planned(data, placed, training)
             placed.kinds.keep(key, kind)
-        function, compiled, _ = kind
-        given = [tensor(value) for value in data]
-        results = function(*given) if compiled is None else compiled.call(function, given)
-        if compiled is not None and len(results) == len(compiled.traced.heads):
-            return [as_array(value) for value in results]
-        itself = dict(zip(map(id, given), data))  # results that are inputs are the caller's arrays, as without a plan
-        return [itself[id(value)] if id(value) in itself else as_array(value)
-                for value in results]
+        function, compiled = kind
+        if compiled is None or not compiled.traced.by_run:
+            return _run(function, compiled, data)
+        try:
+            with generators.noted_states() as drawn:
+                return _run(function, compiled, data)
+        except SpecsChanged:
+            generators.go_back(drawn)
+            function, compiled = kind = self._planned(data, placed, training)
+            placed.kinds.keep(key, kind)
+            return _run(function, compiled, data)
+
+    def _same_arrays(self, placed: _Placed) -> bool:
+        """Whether the parameters still have these arrays."""
+        try:
+            return all(map(is_, placed.arrays, chain.from_iterable(map(_arrays_of, self._parameters))))
+        except TypeError:  # a parameter has none now
+            return False
+
+    def _planned(self, data: Sequence[NDArray], placed: _Placed, training: bool
+                 ) -> tuple[Callable[..., list[Any]], Compiled | None]:
+        """The graph as a function, and its plans for inputs like these."""
+        with self._lock:
+            graph = self._infer_lengths(data, placed.weights)
+            return self._eagerly(graph, placed.weights), self._compiled(graph, data, placed, training)
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""
@@ -148,8 +183,11 @@ class BlockPlans:
         apply = CachedOp(Symbol(graph.heads))
 
         def function(*data: NDArray) -> list[Any]:
-            out = apply(*self._given(data, weights))
-            return [tensor(value) for value in (out if isinstance(out, list) else [out])]
+            given = [tensor(value) for value in data]
+            out = apply(*self._given(given, weights))
+            itself = dict(zip(map(id, given), data))  # a result that is an input is the caller's array
+            return [itself[id(value)] if id(value) in itself else as_array(value)
+                    for value in (out if isinstance(out, list) else [out])]
 
         return function
 
@@ -167,7 +205,8 @@ class BlockPlans:
         except (LeftToPython, TraceError):
             return None
         arguments = tree.flatten([list(inputs), {}], [])
-        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(traced, arguments, placed.memories)
+        compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(
+            traced, arguments, placed.memories, wrap=wrap)
         compiled.by_mode = any(node.op is not None and node.op.traits.minds_training for node in graph.nodes)
         states = set(self.symbol.list_auxiliary_states())
         compiled.moving = [value for name, value in zip(self.symbol.list_inputs(), self._given(data, placed.weights))

@@ -14,7 +14,7 @@ from ..cells.class_hooks import attributes_of
 from ..cells.graph_reads import GraphObserver, warn_of_reads
 from ..cells.user_code import is_user_module
 from ..core.bytecode_names import loads
-from ..core.comparisons import ABSENT
+from ..core.comparisons import ABSENT, PLAIN
 from ..errors import is_ours
 from .base_block import Block
 
@@ -67,8 +67,9 @@ class _Observer(GraphObserver):
         """Note that an attribute of an object is read in a frame."""
         if name in _ATTRIBUTES or not (issubclass(type(owner), Block) and is_ours(frame.f_code)):
             super().attribute(owner, name, value, frame)
-        if name in _CALLED and issubclass(type(owner), Block) and not is_user_module(type(owner).__module__):
-            own = attributes_of(owner)  # a method that a layer of this library has itself
+        if issubclass(type(owner), Block) and not is_user_module(type(owner).__module__) and (
+                name in _CALLED or (frame.f_code.co_name in _CALLED and isinstance(value, PLAIN))):
+            own = attributes_of(owner)  # a setting of a layer of this library, or a method that it has itself
             self.comparisons.entry(own, name, own.get(name, ABSENT), f"{owner.name}.{name}")
 
     def meet(self, value: Any) -> None:

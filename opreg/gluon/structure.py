@@ -13,7 +13,7 @@ from ..cells.traced_tensor import TracedTensor
 from ..core.mode import MODE
 from .errors import BlockError
 
-__all__ = ["ARRAYS", "Format", "faced", "flatten", "inspected", "regroup", "same"]
+__all__ = ["ARRAYS", "Format", "gluon_value", "flatten", "inspected", "regroup", "same"]
 
 #: Arrays, and their place holders in the trace of a compiled function.
 ARRAYS = (NDArray, TracedTensor)
@@ -48,6 +48,10 @@ def flatten(value: Any, what: str) -> tuple[list[Any], Format]:
     flat: list[Any] = []
     formats: list[Format] = []
     for part in value:
+        if isinstance(part, ARRAYS):
+            flat.append(part)
+            formats.append(0)
+            continue
         values, inner = flatten(part, what)
         flat += values
         formats.append(inner)
@@ -103,6 +107,6 @@ def inspected(value: Any) -> tuple[bool, list[Context]]:
     return symbols, contexts
 
 
-def faced(value: Any) -> Any:
+def gluon_value(value: Any) -> Any:
     """An array or symbol of Gluon: one of ``np`` if ``set_np`` is on."""
     return value.as_np_ndarray() if MODE.np_array else value

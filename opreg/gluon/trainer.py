@@ -104,7 +104,7 @@ class Trainer(Checked):
         else:
             self._optimizer = optimizers.create(optimizer, param_dict=numbered, **settings)
         self._updaters: list[Updater] = [get_updater(self._optimizer) for _ in self._contexts]
-        self._updates: dict[int, Update] = {}  # of the last step, by the number of the context
+        self._updates: dict[int, Update] = {}  # updates of the last step, by the number of the context
 
     # --------------------------------------------------------------------------------------------- the store
 

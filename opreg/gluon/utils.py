@@ -24,7 +24,7 @@ from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 from ..core.files import atomic_write, reading
 from ..core.settings import number, whole_number
 from ..train.test_data import nearby
-from .structure import faced
+from .structure import gluon_value
 
 __all__ = ["split_data", "split_and_load", "clip_global_norm", "check_sha1", "download", "replace_file"]
 
@@ -88,7 +88,7 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, 
     >>> [part.asnumpy().tolist() for part in split_and_load([1, 2, 3, 4], [mx.cpu(0), mx.cpu(1)])]
     [[1.0, 2.0], [3.0, 4.0]]
     """
-    batch = data if isinstance(data, NDArray) else faced(array(data, ctx=ctx_list[0]))
+    batch = data if isinstance(data, NDArray) else gluon_value(array(data, ctx=ctx_list[0]))
     parts = [batch] if len(ctx_list) == 1 else split_data(batch, len(ctx_list), batch_axis, even_split)
     return [part.as_in_context(ctx) for part, ctx in zip(parts, ctx_list, strict=True)]
 

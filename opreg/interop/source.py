@@ -135,7 +135,7 @@ class Source:
             raise ArgumentError(f"{self.way}: {self.title} takes any number of inputs: give their number, as in "
                                 f"{self.way}({op.op_type or op.name!r}, {op.signature.variadic}=2)")
         self.fields = [field for field in fields if field.name not in attrs]
-        missing = {field.name: _anything(field) for field in self.fields if field.required}
+        missing = {field.name: _valid_value(field) for field in self.fields if field.required}
         try:
             use = op.complete({**missing, **attrs})
             self.inputs, self.states = op.signature.arguments(use), op.signature.auxiliary(use)
@@ -198,7 +198,7 @@ def _identifier(name: str) -> str:
     return f"graph_{name}" if name[0].isdigit() else name
 
 
-def _anything(field: Field) -> Any:
+def _valid_value(field: Field) -> Any:
     """A valid value of an attribute, for finding the names of inputs."""
     for value in (1, "1", (1,), True):
         with contextlib.suppress(Exception):

@@ -1,8 +1,8 @@
 """Checkpoints: parameters in files, which are written completely or not at all, and never executed.
 
-A ``.ckpt`` file is a ``.params`` file with one more array, a checksum of the others; without it the file counts as
-damaged. A ``.npz`` file has a checksum for each array. A ``.safetensors`` file has the common format, without a
-checksum. MindSpore's checkpoints and files of PyTorch are read, too. The format is recognised by the content.
+A ``.ckpt`` file has MindSpore's format, with a checksum. A ``.npz`` file has a checksum for each array. A
+``.safetensors`` file has the common format, without a checksum. Files of PyTorch are read, too, and those of version
+0.2: ``.params`` files with one more array, a checksum of the others. The format is recognised by the content.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..cells.cell import Cell
 from ..cells.parameter import LONGEST_NAME, Parameter
 from ..cells.tensor import has_values, tensor
 from ..cells.tensor_base import is_number
+from ..core.files import atomic_write
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
 
@@ -36,7 +37,7 @@ Saved: TypeAlias = Cell | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 #: Endings of checkpoint files.
 _ENDINGS = (".ckpt", ".npz", ".safetensors")
-#: The name of the checksum among the arrays of a file.
+#: The name of the checksum among the arrays of a file of version 0.2.
 _CHECKSUM = "checkpoint:crc32"
 
 
@@ -51,7 +52,8 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     save_obj : Cell, dict by name, or list of ``{"name": …, "data": …}``
         The content: all parameters of a Cell by their names, or Tensors.
     ckpt_file_name : str or path
-        The file. ``.npz`` writes NumPy's format; a name without an ending gets that of ``format``.
+        The file. ``.ckpt`` writes MindSpore's format, which MindSpore reads, ``.npz`` NumPy's; a name without an
+        ending gets that of ``format``.
     append_dict : dict, optional
         Numbers, Tensors and texts to save too.
     choice_func : callable, optional
@@ -96,9 +98,9 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
     path = _path("save_checkpoint", ckpt_file_name)
     if not path.endswith(_ENDINGS):
         path += f".{format}"
-    if path.endswith(".ckpt"):
-        arrays[_CHECKSUM] = _checksum(arrays)
-    formats.save(path, [Record(array) for array in arrays.values()], list(arrays))
+    put = formats.checkpoint_writer(path, [Record(array) for array in arrays.values()], list(arrays))
+    with atomic_write(path) as file:
+        put(file)
 
 
 def _path(owner: str, name: object) -> str:
@@ -144,7 +146,7 @@ def _array(label: str, value: Any) -> np.ndarray:
 
 
 def _checksum(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The CRC-32 of names, dtypes, shapes and elements."""
+    """The CRC-32 of names, dtypes, shapes and elements, as in version 0.2."""
     checksum = 0
     for name, array in arrays.items():
         checksum = zlib.crc32(f"{name}\0{array.dtype.name}\0{array.shape}".encode(), checksum)
@@ -201,7 +203,7 @@ def load_checkpoint(ckpt_file_name: str | os.PathLike, net: Cell | None = None, 
     for stored, array in read_checkpoint(path).items():
         is_text = stored.endswith(formats.TEXT) and array.dtype == np.uint8
         name = stored.removesuffix(formats.TEXT) if is_text else stored
-        if (_begins(name, filtered) or (specify_prefix is not None and not _begins(name, kept_prefixes))
+        if (_has_prefix(name, filtered) or (specify_prefix is not None and not _has_prefix(name, kept_prefixes))
                 or (choice_func is not None and not choice_func(name))):
             continue
         parameters[name] = _text(path, name, array) if is_text else Parameter(tensor(array), name=name)
@@ -227,7 +229,7 @@ def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...
     return tuple(listed)
 
 
-def _begins(name: str, prefixes: Iterable[str]) -> bool:
+def _has_prefix(name: str, prefixes: Iterable[str]) -> bool:
     """Whether a name is one of the prefixes, or begins with a prefix and a dot."""
     return any(name == prefix or name.startswith(prefix if prefix.endswith(".") else f"{prefix}.")
                for prefix in prefixes)

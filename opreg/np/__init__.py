@@ -33,10 +33,13 @@ _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float
               "set_printoptions", "get_printoptions", "printoptions", "result_type", "promote_types",
               "min_scalar_type", "can_cast", "isscalar", "ndindex")
 globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
-globals().update(FUNCTIONS)  # of elementwise, products, reductions, selection and shapes
+globals().update(FUNCTIONS)  # the functions of elementwise, products, reductions, selection and shapes
 add_examples("opreg.builtin.numpy_names", globals(), "from opreg import np")
 bool = _numpy.bool_  # MXNet has this name for it, too
 globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)
+
+#: Names that NumPy 2 has no more, and its new ones.
+_RENAMED = {"trapz": "trapezoid"}
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["ndarray", "random", "linalg", *creation.__all__, *FUNCTIONS]  # noqa: PLE0604
@@ -47,8 +50,8 @@ if not TYPE_CHECKING:  # type checkers follow the stars
 
 
 def __getattr__(name: str) -> Any:
-    numpys = getattr(_numpy, name, None) if not name.startswith("_") else None
+    numpys = getattr(_numpy, _RENAMED.get(name, name), None) if not name.startswith("_") else None
     if not callable(numpys) or isinstance(numpys, type):
         raise AttributeError(f"np has no {name!r}. {did_you_mean(name, [*FUNCTIONS, *creation.__all__])}")
-    function = globals()[name] = by_numpy(name)
+    function = globals()[name] = by_numpy(_RENAMED.get(name, name))
     return function

@@ -49,19 +49,23 @@ def _computed(name: str, *args: Any, **keywords: Any) -> np.ndarray:
     return result
 
 
-def full(shape: Any, fill_value: Any, order: str = "C", ctx: Context | None = None, dtype: DTypeLike = None,
+def full(shape: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None,
          out: Any = None) -> Any:
     """An array filled with one value; only the order C is supported.
 
+    The dtype is by default that of an array or a bool, and float32 for other numbers.
+
     Examples
     --------
-    >>> full((), 7)
-    array(7.)
+    >>> full((), 7), full((2,), True)
+    (array(7.), array([ True,  True]))
     """
     if order != "C":
         raise NotImplementedError(f"full: expected order 'C', got {order!r}")
     if isinstance(fill_value, NDArray):
         dtype, fill_value = dtype or fill_value.dtype, fill_value.asnumpy()
+    elif isinstance(fill_value, bool):
+        dtype = dtype or np.bool_
     host = _computed("full", dimensions("full: shape", shape), fill_value, np.float32 if dtype is None else dtype)
     result = new_array(host, ctx)
     if out is not None:
@@ -77,17 +81,17 @@ def zeros(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | 
     >>> zeros((2, 0)).shape
     (2, 0)
     """
-    return full(shape, 0, order, ctx, dtype)
+    return full(shape, 0, dtype, order, ctx)
 
 
 def ones(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None) -> Any:
     """Ones."""
-    return full(shape, 1, order, ctx, dtype)
+    return full(shape, 1, dtype, order, ctx)
 
 
 def empty(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | None = None) -> Any:
     """An array of unspecified content."""
-    return full(shape, 0, order, ctx, dtype)
+    return full(shape, 0, dtype, order, ctx)
 
 
 def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:

@@ -45,7 +45,7 @@ _KEEPING = {"abs": "abs", "absolute": "abs", "fabs": "abs", "square": "square", 
             "ceil": "ceil", "floor": "floor", "trunc": "trunc", "fix": "fix", "invert": "_npi_bitwise_not",
             "bitwise_not": "_npi_bitwise_not", "logical_not": "_npi_logical_not", "isnan": "_npi_isnan",
             "isinf": "_npi_isinf", "isfinite": "_npi_isfinite", "isposinf": "_npi_isposinf",
-            "isneginf": "_npi_isneginf", "copy": "_copy", "positive": "identity"}
+            "isneginf": "_npi_isneginf", "positive": "identity"}
 _FLOATING = {"rad2deg": "degrees", "deg2rad": "radians", **{name: name for name in (
     "exp", "expm1", "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
     "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "degrees", "radians", "reciprocal")}}
@@ -53,6 +53,12 @@ for _name, _op in _KEEPING.items():
     _unary(_name, get(_op), getattr(np, _name), True)
 for _name, _op in _FLOATING.items():
     _unary(_name, get(_op), getattr(np, _name), False)
+
+
+@register
+def copy(a: Any, out: Any = None) -> Any:
+    """A copy of an array."""
+    return np.copy(a) if is_number(a) else store(ops._copy(as_value(a)), out)
 
 
 @register
@@ -151,15 +157,17 @@ def _pairs(name: str) -> None:
         if is_number(x1) and is_number(x2):
             return of_numbers(x1, x2)
         if is_number(x2):
-            return store(forms[1](as_value(x1), scalar=x2), out)
-        return store(forms[2](as_value(x2), scalar=x1) if is_number(x1) else forms[0](as_value(x1), as_value(x2)), out)
+            return store(forms[1](as_value(x1), scalar=float(x2)), out)
+        if is_number(x1):
+            return store(forms[2](as_value(x2), scalar=float(x1)), out)
+        return store(forms[0](as_value(x1), as_value(x2)), out)
 
     register_as(name, f"``{name}`` of two arrays, or an array and a number; shapes broadcast.", function)
 
 
 for _name in ("arctan2", "copysign", "ldexp"):
     _pairs(_name)
-_symmetric("lcm", np.lcm, lambda value, other: ops._npi_lcm_scalar(value, scalar=other) if is_number(other) else
+_symmetric("lcm", np.lcm, lambda value, other: ops._npi_lcm_scalar(value, scalar=+other) if is_number(other) else
            ops._npi_lcm(*value._pair(as_value(other))))
 
 

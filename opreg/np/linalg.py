@@ -9,7 +9,7 @@ import numpy as np
 
 from opreg.core.registry import ops
 
-from .functions import by_numpy
+from .functions import by_numpy, call_numpy
 from .values import as_value
 
 __all__ = ["norm", "det", "slogdet", "inv", "svd", "cholesky", "qr", "solve", "tensorinv", "tensorsolve", "pinv", "eig",
@@ -102,5 +102,10 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
     return ops._npi_eigvalsh(as_value(a), UPLO=UPLO.upper())
 
 
-qr, lstsq, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
-    "linalg.qr", "linalg.lstsq", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))
+def lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
+    """The least-squares solution, residuals, rank and singular values; "warn" is NumPy's default of ``rcond``."""
+    return call_numpy("linalg.lstsq", a, b, None if isinstance(rcond, str) and rcond == "warn" else rcond)
+
+
+qr, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
+    "linalg.qr", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))

@@ -317,11 +317,13 @@ def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
     return new_array(rng.multinomial(int(n), chances / max(1.0, float(chances.sum())), size))
 
 
-def multivariate_normal(mean: Any, cov: Any, size: Any = None, ctx: Context | None = None) -> Any:
+def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any = None, tol: Any = None,
+                        ctx: Context | None = None) -> Any:
     """Vectors of normal distributions with means and covariance matrices, whose batches are broadcast.
 
     The shape is ``size`` and then that of the batch and of the mean, the dtype is float32. A matrix that is not
-    positive semidefinite raises an error; in a graph a singular one gives NaN.
+    positive semidefinite raises an error, whatever ``check_valid`` and ``tol`` are; in a graph a singular one gives
+    NaN.
 
     Examples
     --------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opreg.core.registry import get, ops
-from opreg.core.spec import as_dtype
+from opreg.core.spec import as_dtype, is_floating
 from opreg.errors import ArgumentError
 from opreg.typing import DTypeLike
 
@@ -42,7 +42,10 @@ _totals("mean", "_npi_mean", False)
 def _spreads(name: str, operator: str) -> None:
     def function(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None, ddof: int = 0,
                  keepdims: bool = False) -> Any:
-        result = get(operator)(as_floating(as_value(a)), axis=axis_attr(axis), ddof=int(ddof), keepdims=bool(keepdims))
+        value = as_value(a)
+        if dtype is not None and is_floating(as_dtype(dtype)):
+            value = value.astype(dtype)
+        result = get(operator)(as_floating(value), axis=axis_attr(axis), ddof=int(ddof), keepdims=bool(keepdims))
         return store(result if dtype is None else result.astype(dtype), out)
 
     register_as(name, f"``{name}`` along axes.", function)

@@ -14,6 +14,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from .functions import (
+    call_numpy,
     is_number,
     register,
     shape_attr,
@@ -101,6 +102,18 @@ def argsort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None) -> Any:
     """Elements sorted along an axis."""
     return ops._npi_sort(reshape(a, -1) if axis is None else as_value(a), axis=-1 if axis is None else int(axis))
+
+
+@register
+def msort(a: Any) -> Any:
+    """Elements sorted along the first axis."""
+    return sort(a, axis=0)
+
+
+@register
+def in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Whether each element of the flattened first array is in the second one."""
+    return call_numpy("isin", reshape(ar1, -1), ar2, assume_unique, invert)
 
 
 @register

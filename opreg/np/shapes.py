@@ -17,6 +17,7 @@ from opreg.symbol.symbol import Symbol
 from opreg.typing import DTypeLike
 
 from .functions import (
+    FUNCTIONS,
     any_symbol,
     axis_attr,
     call_numpy,
@@ -68,9 +69,9 @@ def expand_dims(a: Any, axis: Any) -> Any:
 
 
 @register
-def squeeze(x: Any, axis: Any = None) -> Any:
+def squeeze(a: Any, axis: Any = None, out: Any = None) -> Any:
     """Remove axes of length one."""
-    return ops._np_squeeze(as_value(x), axis=axis_attr(axis))
+    return store(ops._np_squeeze(as_value(a), axis=axis_attr(axis)), out)
 
 
 @register
@@ -157,11 +158,11 @@ def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
 
 
 def _lined(name: str, operator: str) -> None:
-    def function(arrays: Any) -> Any:
-        values = _joined(arrays)
-        return get(operator)(*values, num_args=len(values))
+    def function(arrays: Any = None, out: Any = None, *, tup: Any = None) -> Any:
+        values = _joined(tup if arrays is None else arrays)
+        return store(get(operator)(*values, num_args=len(values)), out)
 
-    register_as(name, f"``{name}`` of arrays.", function)
+    register_as(name, f"``{name}`` of arrays, which NumPy calls ``tup``.", function)
 
 
 for _name, _op in (("vstack", "vstack"), ("row_stack", "vstack"), ("hstack", "hstack"), ("dstack", "dstack"),
@@ -319,7 +320,14 @@ def _like(name: str, operator: str) -> None:
 
 _like("zeros_like", "zeros_like")
 _like("ones_like", "ones_like")
-_like("empty_like", "zeros_like")
+
+
+@register
+def empty_like(prototype: Any, dtype: DTypeLike = None, order: str = "C", subok: bool = False, shape: Any = None
+               ) -> Any:
+    """An array of unspecified content, with the shape and dtype of another unless they are given."""
+    like = FUNCTIONS["zeros_like"](prototype, dtype, order)
+    return like if shape is None else FUNCTIONS["resize"](like, shape)
 
 
 @register

@@ -26,7 +26,7 @@ from opreg.errors import ArgumentError, SubscriptError
 from opreg.ndarray.arithmetic import attach, in_place, leave_trace
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import AS_NUMPY, NDArray, numbers_of
-from opreg.ndarray.nesting import hosted
+from opreg.ndarray.nesting import on_host
 from opreg.ndarray.traced import TracedArray, wrap_traced
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
@@ -382,7 +382,7 @@ def new_array(source: Any, ctx: Context | None = None, dtype: DTypeLike = None) 
         return _array_over(ctx.backend.asarray(data, as_dtype(dtype or data.dtype), ctx.device_id).copy(), ctx)
     if dtype is None:
         dtype = source.dtype if isinstance(source, (np.ndarray, np.generic)) else _FLOAT32
-    host = numbers_of(hosted(source) if isinstance(source, (list, tuple)) else source, as_dtype(dtype))
+    host = numbers_of(on_host(source) if isinstance(source, (list, tuple)) else source, as_dtype(dtype))
     return _array_over(host if ctx.backend_name == "cpu" else ctx.backend.asarray(host, None, ctx.device_id), ctx)
 
 

@@ -163,7 +163,7 @@ def _labels(node: Node, specs: Sequence[Spec]) -> list[str]:
     return [spec_text(specs[i]) if i < len(specs) else "" for i in range(_visible(node))]
 
 
-def _says(name: str, node: Node) -> bool:
+def _repeats_operator(name: str, node: Node) -> bool:
     """Whether a node's name, without its number, equals the text about its operator."""
     return name.rstrip("0123456789").strip("_") == detail(node).lower().strip("_")
 
@@ -200,7 +200,7 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
 def _lines_of_text(node: Node, path: Path) -> list[str]:
     """Lines of text in a node's box inside frames of this path."""
     name = short_name(node, path)
-    return [shortened(name), *([] if node.op is None or _says(name, node) else [shortened(detail(node))])]
+    return [shortened(name), *([] if node.op is None or _repeats_operator(name, node) else [shortened(detail(node))])]
 
 
 # ---------------------------------------------------------------------------------------------------- plans

@@ -26,11 +26,16 @@ def _operators(nodes: Iterable[Node]) -> set[str]:
     return operator_names
 
 
+def _without_number(name: str) -> set[str]:
+    """The name without each count of digits at its end, from none on: operators such as ``linalg_gemm2`` end in one."""
+    return {name[:end] for end in range(len(name.rstrip("0123456789")), len(name) + 1)}
+
+
 def _scope(name: str, operators: set[str]) -> Path:
     """The parts of a name, without the operator's or variable's own name."""
     parts = [part for part in _BREAK.split(name.removesuffix(_BACKWARD)) if part]
     for i in range(len(parts)):
-        if "_".join(parts[i:]).rstrip("0123456789") in operators:
+        if not operators.isdisjoint(_without_number("_".join(parts[i:]))):
             return tuple(parts[:i])
     return tuple(parts[:-1])
 
@@ -38,9 +43,10 @@ def _scope(name: str, operators: set[str]) -> Path:
 def _has_default_name(node: Node) -> bool:
     """Whether a node has a default name, as that of ``a + b``."""
     name = node.name.removesuffix(_BACKWARD)
-    bare = name.rstrip("0123456789")
-    return node.op is not None and bare != name and bare.strip("_").lower() in {
-        alias.strip("_").lower() for alias in (node.op.name, *node.op.aliases)}
+    if node.op is None:
+        return False
+    operators = {alias.strip("_").lower() for alias in (node.op.name, *node.op.aliases)}
+    return not operators.isdisjoint(bare.strip("_").lower() for bare in _without_number(name) - {name})
 
 
 def _scopes(nodes: Sequence[Node]) -> list[Path]:

@@ -148,7 +148,7 @@ def _page_text(facts: GraphFacts, drawing: Drawing, level: Level, profile: Profi
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{html_text(drawing.title)}</title><style>{style}</style></head><body>",
-        f'<header><h1>{html_text(drawing.title)}</h1><p class="about">{html_text(_about(facts, drawing, profile))}'
+        f'<header><h1>{html_text(drawing.title)}</h1><p class="about">{html_text(_summary(facts, drawing, profile))}'
         '</p><div class="tools"><input type="search" placeholder="Search" aria-label="Search">'
         f'<span class="found" aria-live="polite"></span>{tools}</div></header>',
         f'<main>{_overview_section(above)}<section class="graph"><h2>Graph</h2><div class="scroll">',
@@ -179,7 +179,7 @@ def _json(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _about(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
+def _summary(facts: GraphFacts, drawing: Drawing, profile: Profile | None) -> str:
     operators = sum(box.kind != "variable" for box in drawing.boxes)
     parts = [f"{operators} operators, {len(drawing.wires)} edges"]
     if facts.plan is not None:

@@ -138,11 +138,11 @@ class Timeline:
         letters = int((width - 6) / LABEL_CHAR)
         if height >= _READABLE and letters >= 4:
             parts.append(f'<text class="what" x="{x + 4:.1f}" y="{y + min(height / 2 + 3, 11):.1f}">'
-                         f'{html_text(_beginning(name, letters))}</text>')
+                         f'{html_text(_short_name(name, letters))}</text>')
         return [*parts, "</g>"]
 
 
-def _beginning(name: str, letters: int) -> str:
+def _short_name(name: str, letters: int) -> str:
     """The first ``letters`` letters of a name, without the suffix of backward operators, which its position shows."""
     name = name.removesuffix("_backward")
     return name if len(name) <= letters else name[:letters - 1] + "…"

@@ -214,7 +214,7 @@ def _binary(call: ast.AST, source: Source) -> None:
     if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("open", "file"):
         return
     if len(call.args) == 1 and not call.keywords:
-        source.wrap(call.args[0], "", ", 'rb'")
+        source.wrap_argument(call, call.args[0], "", ", 'rb'")
     elif len(call.args) == 2 and ast.unparse(call.args[1]) in ("'r'", "'rt'"):
         source.replace(call.args[1], "'rb'")
 
@@ -229,7 +229,7 @@ def loads(node: ast.Call, source: Source) -> None:
     if name.endswith(".load"):
         _opened(argument, source)
         if source.old and not node.keywords:
-            source.wrap(argument, "", ", encoding='latin1'")
+            source.wrap_argument(node, argument, "", ", encoding='latin1'")
         return
     scope = source.scope(node)
     inside = source.parents.get(scope)
@@ -237,4 +237,5 @@ def loads(node: ast.Call, source: Source) -> None:
             and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
         source.need("import ast")
-        source.wrap(argument, "ast.literal_eval(", f") if isinstance({argument.id}, str) else {argument.id}")
+        text = argument.id
+        source.wrap_argument(node, argument, "ast.literal_eval(", f") if isinstance({text}, str) else {text}")

@@ -73,7 +73,9 @@ def calls(node: ast.Call, source: Source) -> None:
     if name == "reshape" and "newshape" in keywords:
         keyword = keywords["newshape"]
         if len(node.args) == 1 and node.keywords[0] is keyword:
-            source.put(source.span(keyword)[0], source.span(keyword.value)[0], "")
+            start, end = source.span(keyword)  # the value's own span begins inside of parentheses
+            equals = source.between(start, end).index("=")
+            source.put(start, start + equals + 1, "")
         else:
             source.report(node, "np.reshape has no newshape: give it as the second argument")
     elif name == "asscalar" and len(node.args) == 1:
@@ -160,7 +162,7 @@ def numbers(node: ast.Call, source: Source) -> None:
     name = node.func.id if isinstance(node.func, ast.Name) and node.func.id not in source.bound else ""
     if name in ("float", "int") or source.resolve(node.func).startswith("math."):
         for argument in node.args:
-            _take_out(argument, source)
+            _take_element(argument, source)
 
 
 @rule(ast.BinOp)
@@ -175,10 +177,10 @@ def formats(node: ast.BinOp, source: Source) -> None:
     values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
     for code, value in zip([code for code in codes if code != "%"], values):
         if code not in "sra":
-            _take_out(value, source)
+            _take_element(value, source)
 
 
-def _take_out(node: ast.AST, source: Source) -> None:
+def _take_element(node: ast.AST, source: Source) -> None:
     """Take the single element of the result of ``asnumpy``, in files that use MXNet."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "asnumpy" \
             and source.once("uses MXNet", lambda: any(full.partition(".")[0] in ("mxnet", "opreg")

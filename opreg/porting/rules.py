@@ -61,7 +61,7 @@ def builtin(node: ast.Name, source: Source) -> None:
             source.replace(up, "pass")  # ``reload(sys)`` is only written for setdefaultencoding
         return
     if node.id == "execfile" and isinstance(call, ast.Call) and len(call.args) == 1:
-        source.wrap(call.args[0], "", ", globals()")
+        source.wrap_argument(call, call.args[0], "", ", globals()")
     module, _, name = new.rpartition(".")
     if not module:
         source.rename(node, name)
@@ -176,7 +176,7 @@ def comparing(node: ast.Call, source: Source) -> None:
     if name == "sort" and len(node.args) == 1 and not node.keywords and isinstance(
             node.args[0], (ast.Lambda, ast.Name)) and source.old and isinstance(source.parents[node], ast.Expr):
         source.need("import functools")
-        source.wrap(node.args[0], "key=functools.cmp_to_key(", ")")
+        source.wrap_argument(node, node.args[0], "key=functools.cmp_to_key(", ")")
     if name == "input" and "input" not in source.bound and source.old and isinstance(node.func, ast.Name) \
             and "raw_input" not in source.text:
         source.report(node, "input() of Python 2 evaluates what is typed", warning=True)

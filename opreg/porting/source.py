@@ -207,6 +207,15 @@ class Source:
         start, end = self.span(node)
         self._changes.append([(start, start, before), (end, end, after)])
 
+    def wrap_argument(self, call: ast.Call, argument: ast.AST, before: str, after: str) -> None:
+        """Insert texts before and after an argument of a call, outside of the argument's own parentheses."""
+        start, end = self.span(argument)
+        first = self._bytes.index(b"(", self.span(call.func)[1]) + 1
+        while (left := self._bytes[first:start].rstrip()).endswith(b"("):
+            start = first + len(left) - 1
+            end = self._bytes.index(b")", end) + 1
+        self._changes.append([(start, start, before), (end, end, after)])
+
     def rename(self, node: ast.Name | ast.Attribute, name: str) -> None:
         """Replace a name, or the last part of a dotted name."""
         _, end = self.span(node)

@@ -19,7 +19,7 @@ from . import behaviour, gradients, registered, variations  # noqa: F401  import
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
 from .foreign import ForeignUse
-from .gradients import NOT_LOOKED_AT, whole_numbers
+from .gradients import NOT_LOOKED_AT, integer_dtypes
 from .report import NOT_ASKED, Report, Verdict
 from .subjects import FunctionUse, TensorUse, subject, weights_restored
 from .uses import Subject, Use
@@ -49,7 +49,7 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
     report = Report(use.title, verdicts)
     if report["gradient"].text.startswith(NOT_LOOKED_AT) and (isinstance(use, (FunctionUse, ForeignUse)) or (
             isinstance(use, Use) and use.op.where is not None and use.op.differentiable)):
-        warn(f"check: {use.title}: {whole_numbers(use).replace(', give', ', so no gradient was looked at: give')}")
+        warn(f"check: {use.title}: {integer_dtypes(use).replace(', give', ', so no gradient was looked at: give')}")
     return report
 
 

@@ -120,9 +120,9 @@ def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient
         unit[flat] = 1.0
         (slope,) = slopes(total, base, [unit.reshape(base.shape)], coarse)
         every.append(Slope(int(flat), float(gradient.flat[flat]), slope))
-    return max(every, key=_farness), every
+    return max(every, key=_distance), every
 
 
-def _farness(slope: Slope) -> float:
+def _distance(slope: Slope) -> float:
     far = abs(slope.exact - slope.numeric)
     return float("inf") if np.isnan(far) else far

@@ -30,7 +30,7 @@ from .contract import (
 )
 from .uses import Heads, Subject, Use
 
-__all__ = ["NOT_LOOKED_AT", "whole_numbers"]
+__all__ = ["NOT_LOOKED_AT", "integer_dtypes"]
 
 #: The first words of the reason where no input is floating, so that no gradient is checked.
 NOT_LOOKED_AT = "no gradient was looked at: "
@@ -38,13 +38,13 @@ NOT_LOOKED_AT = "no gradient was looked at: "
 _ASIDE = 1 + 2.0 ** -40
 
 
-def whole_numbers(use: Subject) -> str:
+def integer_dtypes(use: Subject) -> str:
     """The dtypes of inputs that have no gradient, and a hint to give floating values."""
     kinds = sorted({value.dtype.name for value in use.arrays[:use.count]})
     return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
 
-def _wide(use: Subject) -> tuple[Subject, bool]:
+def _in_float64(use: Subject) -> tuple[Subject, bool]:
     """The subject in float64 if it runs there, and whether some part of it computes in less precision."""
     try:
         wide = use.having([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
@@ -145,12 +145,12 @@ def gradient(use: Subject) -> str | None:
     if use.loss:
         raise Skipped("a loss: its gradient is not the derivative of its output")
     if use.count and not any(is_floating(value.dtype) for value in use.arrays):
-        raise Skipped(NOT_LOOKED_AT + whole_numbers(use))
+        raise Skipped(NOT_LOOKED_AT + integer_dtypes(use))
     out_grads = output_gradients(use)
     if not use.wanted or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
     use.run(out_grads, grads=True)
-    wide, coarse = _wide(use)
+    wide, coarse = _in_float64(use)
     if not all(np.isfinite(value).all() for value in (*wide.arrays, *wide.run().outs) if is_numpy_float(value.dtype)):
         raise Skipped("an input or output is infinite or NaN: give it other values")
     for out in wide.run().outs:
@@ -214,7 +214,7 @@ def second_order(use: Subject) -> str | None:
     """Second derivatives agree with central differences of the gradient."""
     if use.loss:
         raise Skipped("a loss: its gradient is not the derivative of its output")
-    wide, coarse = _wide(use)
+    wide, coarse = _in_float64(use)
     out_grads = output_gradients(wide)
     floating = [i for i in wide.wanted if i < wide.argument_count]
     if not floating or all(g is None for g in out_grads or ()):
@@ -259,7 +259,7 @@ def directions(use: Subject) -> None:
     """The jvp rule agrees with central differences along a random direction."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.jvp is None:
         raise Skipped("it has no jvp rule")
-    wide, coarse = _wide(use)
+    wide, coarse = _in_float64(use)
     if coarse or use.stochastic or not wide.wanted:
         raise Skipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
     rng = np.random.default_rng(4)
@@ -302,7 +302,8 @@ def attributes(use: Subject) -> str | None:
     looked = []
     for field in use.op.signature.schema.fields:
         value = use.given.get(field.name, field.default)
-        changed = None if field.name in (use.op.signature.variadic, "need_top_grad") else _another(field.kind, value)
+        fixed = field.name in (use.op.signature.variadic, "need_top_grad")
+        changed = None if fixed else _other_value(field.kind, value)
         if changed is None:
             continue
         try:
@@ -319,7 +320,7 @@ def attributes(use: Subject) -> str | None:
     return ", ".join(looked)
 
 
-def _another(kind: Any, value: Any) -> Any:
+def _other_value(kind: Any, value: Any) -> Any:
     """Another value for an attribute, or None for types without a known one."""
     if typing.get_origin(kind) is Literal:
         return next((argument for argument in typing.get_args(kind) if argument != value), None)
@@ -363,7 +364,7 @@ def _check_gradient(use: Use, title: str, name: str) -> None:
     out_grads, result = differentiated(use)
     if use.loss or not result.grads or all(g is None for g in out_grads or ()):
         return
-    wide, coarse = _wide(use)
+    wide, coarse = _in_float64(use)
     outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
     if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return

@@ -154,7 +154,7 @@ class Use(Subject):
     train: bool = True
     attrs: dict[str, Any] = field(init=False)
 
-    body, gradient_code, top = "the function", "the gradient rule", "g"  # of a function; a Prop has methods
+    body, gradient_code, top = "the function", "the gradient rule", "g"  # names for a function; a Prop has methods
 
     def __post_init__(self) -> None:
         attributes = dict(self.given)

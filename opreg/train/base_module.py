@@ -229,7 +229,7 @@ class BaseModule(Checked):
         calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
         missing = [calls[state] for state in states if not getattr(self, state)]
         if missing and not self.binded and "bind" not in missing:
-            missing.insert(0, "bind")  # which the other calls need, too
+            missing.insert(0, "bind")  # the other calls need it, too
         if missing:
             raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 

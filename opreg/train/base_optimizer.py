@@ -512,7 +512,7 @@ class Optimizer(Checked):
         """``_factor`` of several weights."""
         if self.param_dict:
             return [self._factor(row[0], attribute, by_name) for row in rows]
-        if by_name:  # as ``_factor`` does, without its calls
+        if by_name:  # inlined from ``_factor``
             names = self.idx2name
             return [by_name[row[0]] if row[0] in by_name else by_name.get(names.get(row[0], ""), 1.0) for row in rows]
         return itertools.repeat(1.0)

@@ -647,8 +647,11 @@ class LARS(SGD):
         scale = (self.cur_lr or 0.0) / self.last_lr if changed and self.last_lr else 1.0
         apply("sgd_mom_update", weight, grad, state, momentum=self.momentum * scale, **attrs)
 
-    create_state_multi_precision = Optimizer.create_state_multi_precision
-    update_multi_precision = Optimizer.update_multi_precision
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        if not isinstance(index, (list, tuple)) and self.multi_precision and weight.dtype == FLOAT16:
+            momentum, copy = state  # the order of SGD; other optimizers have the copy first
+            state = copy, momentum
+        Optimizer.update_multi_precision(self, index, weight, grad, state)
 
 
 @register

@@ -1,10 +1,12 @@
 """States of optimizers as bytes: a ``.npz`` file of numbers and names, never code, accepted completely or not at all.
+
+States that MXNet pickled are read, too.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,6 +18,7 @@ from opreg.ndarray.records import Record
 from ..core.json_text import json_of
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
+from .pickled_states import OTHER, Pickled, read_pickle
 
 __all__ = ["Saved", "dumps", "loads"]
 
@@ -92,8 +95,15 @@ def _pack_state(state: object, arrays: dict[str, np.ndarray]) -> dict[str, objec
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def loads(content: bytes) -> Saved:
-    """Read what ``dumps`` wrote.
+def loads(content: bytes, settings: Collection[str] = ()) -> Saved:
+    """Read what ``dumps`` wrote, or states that MXNet pickled.
+
+    Parameters
+    ----------
+    content : bytes
+        The states.
+    settings : collection of str
+        Names of settings. Other attributes of a pickled optimizer are left out.
 
     Raises
     ------
@@ -101,8 +111,7 @@ def loads(content: bytes) -> Saved:
         When the bytes have another format, or are damaged.
     """
     if not content.startswith(b"PK"):
-        raise FileFormatError(f"{_NAME}: expected the result of get_states, a .npz file. States that another "
-                              "program has pickled are not read, because that would run code from the file")
+        return _of_pickle(read_pickle(content, _NAME), settings)
     records, names = read_npz(content, _NAME)
     arrays = {name: record.array for name, record in zip(names, records)}
     text = arrays.pop("about", None)
@@ -115,10 +124,25 @@ def loads(content: bytes) -> Saved:
     _check(not arrays, "states", "all arrays to be named", ", ".join(arrays))
     counts = _pairs("counts", about.get("counts"), lambda place, pairs: _pairs(place, pairs, _number))
     _check(all(type(device) is int for device in counts), "counts", "numbers of devices", list(counts))
-    optimizer, settings = about.get("optimizer"), about.get("settings", {})
+    optimizer, values = about.get("optimizer"), about.get("settings", {})
     _check(optimizer is None or isinstance(optimizer, str), "optimizer", "a name", optimizer)
-    _check(isinstance(settings, dict), "settings", "names with values", settings)
-    return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, settings)
+    _check(isinstance(values, dict), "settings", "names with values", values)
+    return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, values)
+
+
+def _of_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
+    """The states of a pickle of MXNet."""
+    attributes = pickled.attributes
+    counts = attributes.get("_all_index_update_counts", {0: attributes.get("_index_update_count", {})})
+    _check(isinstance(counts, dict) and all(type(device) is int and isinstance(each, dict)
+                                            for device, each in counts.items()), "counts", "dicts by device", counts)
+    for index in (*pickled.states, *(index for each in counts.values() for index in each)):
+        _check(type(index) in (int, str), "states", "numbers or names", index)
+    counts = {device: {index: _number(f"counts: {index}", count) for index, count in each.items()}
+              for device, each in counts.items()}
+    kept = {name: attributes[name] for name in settings if attributes.get(name, OTHER) is not OTHER}
+    optimizer = None if pickled.optimizer is None else pickled.optimizer.lower()
+    return Saved(pickled.states, counts, _number("num_update", attributes.get("num_update", 0)), optimizer, kept)
 
 
 def _check(holds: bool, place: str, expected: str, found: object) -> None:

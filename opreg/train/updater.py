@@ -63,7 +63,7 @@ class Updater:
         """Updates with their states; missing states are created."""
         updates = []
         for i, g, w in rows(index, grad, weight):
-            if i not in self.states:
+            if i not in self.states and not self._found_as(i):
                 if not w.writable:
                     w.check_writable(f"{type(self.optimizer).__name__}, {self.optimizer._label(i)}")
                 self.states[i] = self.optimizer.create_state_multi_precision(i, w)
@@ -75,6 +75,22 @@ class Updater:
                 self.states_synced[i] = True
             updates.append((i, w, g, self.states[i]))
         return updates
+
+    def _found_as(self, index: Index) -> bool:
+        """Move a weight's state and counts to its index, if a file has them by its name or number.
+
+        Modules number their weights, stores name them.
+        """
+        names = self.optimizer.idx2name
+        name = names.get(index, index)
+        others = (name, *(number for number, each in names.items() if each == name))
+        other = next((each for each in others if self.states_synced.get(each) is False), None)
+        if other is None:
+            return False
+        for held in (self.states, self.states_synced, *self.optimizer._all_index_update_counts.values()):
+            if other in held:
+                held[index] = held.pop(other)
+        return True
 
     # --------------------------------------------------------------- as executors have it, see opreg.symbol.update
 
@@ -136,7 +152,9 @@ class Updater:
         return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:
-        """Restore the result of ``get_states``, completely or not at all.
+        """Restore the result of ``get_states``, of opreg or of MXNet, completely or not at all.
+
+        MXNet's pickles are read without running code from them.
 
         Raises
         ------
@@ -145,7 +163,8 @@ class Updater:
         ArgumentError
             When they are those of another kind of optimizer.
         """
-        saved, optimizer = files.loads(states), self.optimizer
+        optimizer = self.optimizer
+        saved = files.loads(states, optimizer.settings())
         class_name = type(optimizer).__name__.lower()
         if saved.optimizer not in (None, class_name):
             raise ArgumentError(f"the states belong to optimizer {saved.optimizer!r}, this one is {class_name!r}")

@@ -282,7 +282,7 @@ class _Checked:
 
     def __call__(self, work: Function) -> None:
         live = self.live
-        ins = [self._stand_in(i) if array is None else array.copy() for i, array in enumerate(live)]
+        ins = [self._shape_placeholder(i) if array is None else array.copy() for i, array in enumerate(live)]
         before = [generators.state(*place) for place in self.places]
         work()
         after = [generators.state(*place) for place in self.places]
@@ -304,7 +304,7 @@ class _Checked:
         """An array copied to the host; other values unchanged."""
         return self.backend.to_numpy(value) if isinstance(value, self.xp.ndarray) else value
 
-    def _stand_in(self, i: int) -> Array:
+    def _shape_placeholder(self, i: int) -> Array:
         """An array in place of an input of which kernels read only the shape."""
         spec = self.specs[i]
         return self.xp.broadcast_to(self.xp.zeros((), spec.dtype), spec.shape)

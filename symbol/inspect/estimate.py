@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
 from ..replay import runs_python
-from .work import Rounds, Work, names_of, scaled, time_text, title_of, work_of
+from .work import Rounds, Work, count_work, names_of, scaled, time_text, title_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
@@ -222,7 +222,7 @@ def estimate(plan: Plan, halves: Sequence[tuple[str, Segment]], machine: Machine
 
 
 def _row(plan: Plan, half: str, number: int, step: Step, machine: Machine) -> EstimateRow:
-    work = work_of(plan, step)
+    work = count_work(plan, step)
     dtype = "" if step.node is None or not plan.specs[step.node] else str(plan.specs[step.node][0].dtype)
     names = names_of(step)
     memory, arithmetic = machine.work_seconds(work, dtype)

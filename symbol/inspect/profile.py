@@ -24,12 +24,12 @@ from opreg.typing import Array
 
 from ..plan import Function, Plan, Segment, Step, Watch
 from ..program import Bound
-from .work import names_of, scaled, time_text, title_of, work_of
+from .work import count_work, names_of, scaled, time_text, title_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
 _COPIED = min(max(1 << 28, 2 * processor().l3), 1 << 30)  # bytes of the array that is copied, more than any cache
-_ORDER = 1024  # of the square matrices that are multiplied
+_ORDER = 1024  # the size of the square matrices that are multiplied
 _TIMES = 5
 _SHOWN = 40  # rows of a table by default
 
@@ -37,7 +37,7 @@ _SHOWN = 40  # rows of a table by default
 # ---------------------------------------------------------------------------------------------- the machine
 
 
-def _least(work: Callable[[], object], ctx: Context) -> float:
+def _fastest_run(work: Callable[[], object], ctx: Context) -> float:
     """Seconds of the fastest of several runs."""
     seconds: list[float] = []
     for _ in range(_TIMES + 1):  # the first run warms up, and is not the fastest
@@ -59,7 +59,7 @@ def memory_rate(ctx: Context) -> float:
     parts = [functools.partial(target[part].__setitem__, Ellipsis, source[part])
              for part in threads.evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
     with ctx, ctx.entered():
-        return 2 * _COPIED / _least(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
+        return 2 * _COPIED / _fastest_run(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
 
 
 @cached(64)
@@ -74,7 +74,7 @@ def product_rate(ctx: Context, dtype: np.dtype) -> float:
     a, b, out = (ctx.backend.zeros((order, order), dtype, ctx.device_id) for _ in range(3))
     with ctx, ctx.entered():
         a[...] = b[...] = 1.0
-        return 2 * order ** 3 / _least(lambda: ctx.xp.matmul(a, b, out=out), ctx)
+        return 2 * order ** 3 / _fastest_run(lambda: ctx.xp.matmul(a, b, out=out), ctx)
 
 
 # ------------------------------------------------------------------------------------------------- results
@@ -290,7 +290,7 @@ def _profile_of_times(plan: Plan, steps: Sequence[tuple[str, int, Step]], times:
     rows = []
     for (half, number, step), measured in zip(steps, times):
         node, seconds = step.node, max(min(measured), 1e-9)
-        work = work_of(plan, step)
+        work = count_work(plan, step)
         read, written, flops = work.read, work.written, work.products
         share = None
         if flops is not None and node is not None:

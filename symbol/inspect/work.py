@@ -19,7 +19,7 @@ from opreg.core.steps import bytes_moved
 from ..plan import Plan, Step
 from ..program import nbytes
 
-__all__ = ["Rounds", "Work", "names_of", "scaled", "time_text", "title_of", "work_of"]
+__all__ = ["Rounds", "Work", "names_of", "scaled", "time_text", "title_of", "count_work"]
 
 
 class Work(NamedTuple):
@@ -70,7 +70,7 @@ class Rounds:
         self.run()
 
 
-def work_of(plan: Plan, step: Step) -> Work:
+def count_work(plan: Plan, step: Step) -> Work:
     """Count the work of a step."""
     node = step.node
     if node is None:  # a step of the executor: it fills, copies or adds memory

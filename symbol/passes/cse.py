@@ -23,7 +23,7 @@ def pure(op: Op) -> bool:
                                      or op.signature.per_instance)
 
 
-def _words(node: Node) -> tuple | None:
+def _attribute_key(node: Node) -> tuple | None:
     """A key of attributes, device and mode, which must be equal beside operator and inputs; None if attributes cannot
     be compared."""
     if not all(map(has_fixed_key, node.attrs.values())):
@@ -47,7 +47,7 @@ class _NodeTable:
         if other is node:
             return None
         for candidate in (other, node):
-            words = _words(candidate)
+            words = _attribute_key(candidate)
             if words is not None:
                 first = self.exact.setdefault((node.op, inputs, words), candidate)
         if words is None or first is node:

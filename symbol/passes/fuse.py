@@ -160,7 +160,7 @@ class _Group:
 
 def _groups_of_nodes(program: Program, expressions: dict[Node, Expression], split: int) -> dict[Node, _Group]:
     """The group of every node that has an expression."""
-    last = functools.cache(functools.partial(_last, program))
+    last = functools.cache(functools.partial(_last_read, program))
     groups: dict[Node, _Group] = {}
     era = busy = 0
     for position, node in enumerate(program.nodes):
@@ -202,7 +202,7 @@ def _groups_of_nodes(program: Program, expressions: dict[Node, Expression], spli
     return {node: group.merged() for node, group in groups.items()}
 
 
-def _last(program: Program) -> dict[Entry, int]:
+def _last_read(program: Program) -> dict[Entry, int]:
     """The position at which an entry is read for the last time."""
     last = {entry: position for position, node in enumerate(program.nodes) for entry in _read(node)}
     last.update((entry, len(program.nodes)) for entry in program.heads)

@@ -19,7 +19,7 @@ from opreg.core.spec import Spec, size
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
-__all__ = ["Storage", "Memory", "plan_memory", "stand_in"]
+__all__ = ["Storage", "Memory", "plan_memory", "placeholder"]
 
 _ALIGN = 64
 
@@ -88,7 +88,7 @@ class _FreeRanges:
         self.by_offset.insert(at, (offset, length))
 
 
-def stand_in(spec: Spec, array: Array | None = None) -> np.ndarray:
+def placeholder(spec: Spec, array: Array | None = None) -> np.ndarray:
     """An array without memory, for rules of views. It has the strides of the bound array, or else is contiguous."""
     assert spec.dtype is not None
     strides = None if array is None else array.strides
@@ -201,7 +201,7 @@ def _find_views(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             continue
         base = stand_ins.get(source)
         if base is None:
-            base = stand_in(specs[source[0]][source[1]], arrays.get(source))
+            base = placeholder(specs[source[0]][source[1]], arrays.get(source))
         try:
             view = op.rules.as_view(base, node.attrs, [spec.shape for spec in specs[node]])
         except Exception as error:

@@ -298,7 +298,7 @@ def _insert_reductions(program: Program, behind: Mapping[int, Sequence[Node]]) -
             pending = node.attrs["pending"]
             if under_way.pop(pending, None) is None:
                 under_way[pending] = node
-        elif under_way and _long(program, node):
+        elif under_way and _is_long(program, node):
             reductions, starts = zip(*under_way.items())
             move = Node(reduce_move, f"{node.name}_over", {"reductions": reductions}, [(starts[-1], 0)])
             program.specs[move], program.contexts[move] = [], program.contexts[node]
@@ -306,7 +306,7 @@ def _insert_reductions(program: Program, behind: Mapping[int, Sequence[Node]]) -
     return nodes
 
 
-def _long(program: Program, node: Node) -> bool:
+def _is_long(program: Program, node: Node) -> bool:
     """Whether a step on the host takes long enough that the reductions should be polled after it."""
     op, specs = node.op, program.specs
     if op is None or program.contexts[node].xp is not np:

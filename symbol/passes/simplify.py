@@ -12,7 +12,7 @@ from opreg.core.rules import as_list
 from opreg.core.spec import Spec
 
 from ..program import Program
-from .memory import stand_in
+from .memory import placeholder
 
 __all__ = ["simplify"]
 
@@ -33,7 +33,7 @@ def _views_everything(node: Node, spec: Spec, specs: Mapping[Node, Sequence[Spec
     if specs[node][0] != spec:
         return False
     try:
-        base = stand_in(spec)
+        base = placeholder(spec)
         view = node.op.rules.as_view(base, node.attrs, [out.shape for out in specs[node]])  # type: ignore[union-attr]
     except Exception:  # when memory is planned, the same error names the node
         return False

@@ -179,7 +179,7 @@ def test_a_plan_multiplies_by_one_library(machine, monkeypatch, way, count):
     other = _bound(_attention(4, 4), x=(4, 64, 96))
     assert "onednn declined: OPREG_TUNE=0 allows no trial" in other.explain()
     want = _results(other)
-    monkeypatch.setattr(shared_library, "_FORKED", [True])  # as in a forked child, whose steps do without the library
+    monkeypatch.setattr(shared_library, "_FORKED", [True])  # steps in a forked child do without the library
     for results in (found, _results(executor)):
         for got, expected in zip(results, want, strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-3 * np.abs(expected).max())
@@ -268,7 +268,7 @@ def test_large_matrices_are_tried_by_smaller_ones(machine, monkeypatch):
         run() for run in ways.values()))))
     number = np.ones(1, "float32")
     a = np.lib.stride_tricks.as_strided(number, (100_000, 50_000), (200_000, 4))
-    assert products._tried(a, a.T).way == "oneDNN"
+    assert products._faster_library(a, a.T).way == "oneDNN"
     question = next(iter(trials._earlier_results()))
     assert len(tried) == 2 and "(1024, 1024) by (4096, 4) and (1024, 1024) by (4, 4096)" in question
 
@@ -288,7 +288,7 @@ def test_a_trial_has_the_threads_of_the_plan(machine, monkeypatch, same, count):
     several = blas.Watched(lambda a, b, out: seen["BLAS"].append(2), 1)  # type: ignore[func-returns-value]
     monkeypatch.setattr(blas, "multiplier", lambda xp, a, b: several if several_compute else lambda a, b, out: alone())
     a = np.ones((256, 512), "float32")
-    products._tried(a, np.ones((512, 128), "float32"))
+    products._faster_library(a, np.ones((512, 128), "float32"))
     assert set(seen["oneDNN"]) == {openmp.most() if several_compute else 1}
     assert set(seen["BLAS"]) == {2 if several_compute else 1}
 

@@ -201,7 +201,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
 
 @of_each(KERNELS, by=lambda case: case[0].name)
 def test_kernels_on_views_equal_the_reference(op: Op, kernel: Kernel) -> None:
-    """One dtype has every layout. Others take turns with the layouts, except in kernels that are compiled for each."""
+    """The first use has every layout, others have half of them, except for kernels that are compiled for each."""
     with fast():
         uses = accepted(op, kernel)
         plain = [reference(use) for use in uses]

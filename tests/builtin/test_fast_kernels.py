@@ -57,7 +57,7 @@ def test_rnn_with_split_products_equals_the_reference(mode, both, batch, size, d
 def test_one_direction_needs_no_reversal(monkeypatch):
     """The time axis is reversed only for the second direction."""
     attrs, ins = _rnn_inputs("lstm", 4, 8, False, "float32")
-    monkeypatch.setattr("opreg.builtin.layers.rnn._turned", lambda *given: pytest.fail("turned"))
+    monkeypatch.setattr("opreg.builtin.layers.rnn._reverse_time", lambda *given: pytest.fail("turned"))
     forward, backward = (get(name).kernels[0].rule.function for name in ("RNN", "_backward_RNN"))
     *outs, reserve = forward(np, *ins, **attrs, is_train=True, rng=None)
     assert backward(np, *outs, *ins, reserve, **attrs)[0].shape == ins[0].shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opreg.builtin.forms import formed
+from opreg.builtin.forms import declare_form
 from opreg.core.op import Op
 from opreg.core.registry import get
 from opreg.core.spec import ANY
@@ -111,4 +111,4 @@ def test_attributes_have_the_count_that_a_form_needs() -> None:
 
 def test_an_unreadable_form_is_refused() -> None:
     with pytest.raises(ValueError, match=r"an axis 'n \+ 1': expected a number, a name"):
-        formed(get("one_hot"), "(n) -> (n + 1)")
+        declare_form(get("one_hot"), "(n) -> (n + 1)")

@@ -25,7 +25,7 @@ from tests.running import Use, agree, eager
 # ------------------------------------------------------------------------------------------------ blocks
 
 
-#: Rows of each family, and its block: the object that has the size, and its name there.
+#: Rows of each family; the object and the name of the attribute with its block size.
 BLOCKS = {"convolution": (convolution_rows.ROWS, correlation.BLOCK, "numpy", (300, 2000)),
           "pooling": (pooling_rows.ROWS, pooling.BLOCK, "numpy", (1,)),
           "regions": (roi_rows.ROWS, vars(roi), "BLOCK", (1,))}

@@ -32,7 +32,7 @@ from opreg.nn.compiler_settings import recompute
 from opreg.nn.grad_func import custom_vjp
 from opreg.nn.layers import CellList, Dense, SequentialCell
 from tests.questions import of_each
-from tests.recorded.mindspore_bprop import BPROP_PROGRAMS, MODES, OTHERWISE, asked
+from tests.recorded.mindspore_bprop import BPROP_PROGRAMS, MODES, OTHERWISE, asked, weighted, with_hooks
 from tests.running import fit
 
 X, Y = np.array([[0.4, -1.1, 0.8], [1.3, 0.2, -0.6]]), np.array([[0.9, 0.5, -1.2], [-0.3, 1.4, 0.7]])
@@ -457,3 +457,22 @@ def test_programs_have_the_gradients_and_calls_of_mindspore_in_both_modes(name: 
     assert expected.get("error") in [None, *answer.get("error", ())]
     if mode == MODES[0] and name not in OTHERWISE:
         assert answer["called"] == expected["called"]
+
+
+BEFORE: dict[str, Callable[[Any], Any]] = {
+    "the input": lambda x: x, "a blocked input": ops.stop_gradient, "a constant": lambda x: Tensor([1.0, 1.0]),
+    "a comparison": lambda x: (x > 1).astype(opreg.float32)}
+
+
+@of_each([(bprop, before, wanted) for bprop in (True, False) for before in BEFORE for wanted in ("x", "w", "both")])
+def test_compiled_functions_call_the_hooks_that_eager_ones_call(bprop: bool, before: str, wanted: str) -> None:
+    """Hooks are called where a gradient passes: a weight that a bprop does not know, or a blocked input, needs none."""
+    called: list[list[Any]] = []
+    cell = with_hooks(opreg, weighted(opreg, bprop), called)
+    weights = None if wanted == "x" else cell.trainable_params()
+    gradient = opreg.grad(lambda x: cell(BEFORE[before](x)) + x, None if wanted == "w" else 0, weights)
+    found = listed(gradient(Tensor([1.0, 2.0])))
+    eager = called.copy()
+    called.clear()
+    same(listed(jit(gradient)(Tensor([1.0, 2.0]))), found)
+    assert sorted(called) == sorted(eager)

@@ -506,6 +506,20 @@ def test_a_sensitivity_scales_the_output_gradient(run):
         GradOperation(get_all=1)
 
 
+@pytest.mark.parametrize("options, function, seed, expected", [
+    ({"grad_position": 1}, lambda a, b: a * b, Y, (X * Y).tolist()),
+    ({"grad_position": (0, 1)}, lambda a, b: a * b, Y, ((Y * Y).tolist(), (X * Y).tolist())),
+    ({}, lambda a, b: (a * b, a), (Y, X), (Y * Y + X).tolist()),
+    ({"has_aux": True}, lambda a, b: (a * b, b), Y, ((Y * Y).tolist(), (Y.tolist(),))),
+], ids=["one", "two", "outputs", "aux"])
+def test_grad_takes_the_output_gradient_last_or_by_name(run, options, function, seed, expected):
+    seed = tuple(map(Tensor, seed)) if isinstance(seed, tuple) else Tensor(seed)
+    gradient = run(grad(function, **options, sens_param=True))
+    assert numbers(gradient(x(), y(), seed)) == numbers(gradient(x(), y(), sens=seed)) == expected
+    assert numbers(run(value_and_grad(lambda a: a * a, sens_param=True))(x(), y())) == (
+        (X * X).tolist(), (2 * X * Y).tolist())
+
+
 def test_grad_operation_skips_arguments_that_are_no_tensors(run):
     assert run(lambda: GradOperation(get_all=True)(lambda n: n * 2)(3.0))() == ()
 

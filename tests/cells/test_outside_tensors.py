@@ -108,8 +108,8 @@ WAYS = ["variable", "attribute", "buffer", "list", "Parameter"]
           for turn, way in enumerate(WAYS) for number, use in enumerate(USES) if (number + turn) % 5 < 3],
          by=lambda case: case[1])
 def test_a_changed_tensor_from_outside_changes_the_result(use, way, first):
-    """Each use is tested with three of five ways to hold the tensor. The first change of a tensor after the trace is
-    another one in each case, the others follow."""
+    """Each use is tested with three of five ways to hold the tensor. Each case begins with another kind of change; the
+    remaining kinds follow in order."""
     held = Tensor([1.0, 2.0, 3.0])
     if way == "variable":
         function: Any = lambda x: USES[use](x, held)  # noqa: E731

@@ -92,6 +92,16 @@ SEEN: dict[str, Row] = {
             ("that is missing", "vars(self).get('_new', 1.0)", ("c._new = 2.0", "vars(c)['_new'] = 4.0")))},
     "construct of a layer alone": row("l = nn.Tanh()", "l(x)", "l.construct = lambda value: value * 4",
                                       "del l.construct"),
+    **{f"{name} by vars()": row(setup, "l(-(x))", *changed) for name, setup, changed in (
+        ("method of a layer", "l = nn.Tanh()", (
+            "vars(l)['construct'] = lambda value: value * 4", "vars(l)['construct'] = lambda value: value * 8",
+            "del vars(l)['construct']")),
+        ("setting of a layer", "l = nn.LeakyReLU(0.5)", (
+            "vars(l)['alpha'] = 0.25", "l.alpha = 0.125")),
+        ("method of a Cell", "class C(nn.Cell):\n    def scale(self, x): return x * 2\n"
+         "    def construct(self, x): return self.scale(x)\nl = C()", (
+             "vars(l)['scale'] = lambda value: value * 4", "vars(l)['scale'] = lambda value: value * 8",
+             "del vars(l)['scale']")))},
     "text of a function": row("def f(): 'a'", "len(f.__doc__)", "f.__doc__ = 'abc'"),
     "text of a class": row("class A: 'a'", "len(A.__doc__)", "A.__doc__ = 'abc'"),
     "version of a module": row("m = types.ModuleType('m')\nm.__version__ = 1.0", "m.__version__",
@@ -468,7 +478,8 @@ SEEN: dict[str, Row] = {
             ("scope.__enter__()",), "scope.__exit__()"),
            ("attributes of a scope", "scope = ms.AttrScope(a='b')", "len(scope.get())",
             ("scope._attr['c'] = 'd'",), ""),
-           ("work that processes share", "", "(2 if ms.get_auto_parallel_context('gradients_mean') else 1)",
+           ("work that processes share", "vars(ms).pop('get_auto_parallel_context', None)",
+            "(2 if ms.get_auto_parallel_context('gradients_mean') else 1)",  # a name that opens at its first use
             ("ms.set_auto_parallel_context(gradients_mean=True)",), "ms.reset_auto_parallel_context()"),
            ("search for strategies", "from opreg.parallel import *",
             "get_algo_parameters('tensor_slice_align_size')",

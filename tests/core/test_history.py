@@ -37,7 +37,7 @@ def forget():
 
 
 def test_caches_do_not_hold_back_ends_or_functions():
-    """Back ends have attached kernels, and users hold functions, so clearing caches must not create them again."""
+    """Clearing caches must not make back ends or functions anew: kernels are attached to these, or users hold them."""
     before = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]
     forget()
     after = [backend("cpu"), *(getattr(face, name) for face in (nd, sym) for name in ("exp", "slice_axis"))]

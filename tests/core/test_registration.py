@@ -192,7 +192,7 @@ def test_a_function_registered_again_is_the_new_one():
     assert mx.sym.custom.test_registration_again(mx.sym.var("x")).eval(x=x)[0].asnumpy().tolist() == [3, 6, 9]
 
 
-# ------------------------------------------------------------------------- an operator in another's place
+# ------------------------------------------------------------------------- replaced operators
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import opreg.backends.cuda
@@ -30,10 +30,14 @@ LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()
 HERE = Path(__file__).parent
 _FLAGS = ("-std=c++17", "-ffp-contract=off", "-w")
 _KERNELS = Path(opreg.backends.cuda.__file__).with_name("device.cuh")
-_HOST, _COUNTS, _ENTRY = HERE / "host.h", HERE / "traffic.h", HERE / "bed" / "entry.h"
-_HEADERS = {None: [], "host": [_HOST], "kernels": [_HOST, _KERNELS], "counted host": [_HOST, _COUNTS],
-            "counted kernels": [_HOST, _COUNTS, _KERNELS], "bed-kernels": [_HOST, _ENTRY, _KERNELS],
+_HOST, _FUNCTIONS, _COUNTS, _ENTRY = HERE / "host.h", HERE / "functions.h", HERE / "traffic.h", HERE / "bed" / "entry.h"
+_HEADERS = {None: [], "host": [_FUNCTIONS, _HOST], "kernels": [_FUNCTIONS, _HOST, _KERNELS],
+            "counted host": [_FUNCTIONS, _HOST, _COUNTS], "counted kernels": [_FUNCTIONS, _HOST, _COUNTS, _KERNELS],
+            "bed-kernels": [_FUNCTIONS, _HOST, _ENTRY, _KERNELS],
             "bed": [HERE / "bed" / "types.h", _HOST, _ENTRY, HERE / "bed" / "cupy.h"]}
+# What the declarations of a header promise, compiled in advance, too.
+_OBJECTS = {header: [each.with_suffix(end) for end in (".h", ".cpp") for each in files if each in (_HOST, _COUNTS)]
+            for header, files in _HEADERS.items()}
 #: The folder of a run of tests, for all of its processes.
 _VARIABLE = "OPREG_TEST_COMPILED"
 
@@ -93,12 +97,18 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
         # If a library is among its arguments, a compiler links the header instead of precompiling it.
         compiling = tuple(flag for flag in flags if flag != "-c" and not flag.startswith(("-Wl,", "-l", "-fuse-ld=")))
         before = [] if header is None else ["-include", str(_header(header, compiling))]
+        after = [] if header is None or "-c" in flags else [f"-Wl,{_object(header, compiling)}"]
         source = path.with_suffix(".cpp")
         with _complete(source) as part:
             part.write_text(text)
         with _complete(path) as part:
-            _compile(*_FLAGS, *flags, *before, str(source), "-o", str(part))
+            _compile(*_FLAGS, *flags, *before, str(source), *after, "-o", str(part))
     return path
+
+
+@functools.cache
+def _object(header: str, flags: tuple[str, ...]) -> Path:
+    return built(_joined(_OBJECTS[header]), "-c", *flags, header=None, suffix=".o")
 
 
 @functools.cache
@@ -120,7 +130,11 @@ def _place(header: str | None, flags: tuple[str, ...], text: str, suffix: str) -
 
 @functools.cache
 def _content(header: str | None) -> str:
-    return "".join(each.read_text(encoding="utf-8") for each in _HEADERS[header])
+    return _joined([*_HEADERS[header], *_OBJECTS[header]])
+
+
+def _joined(paths: Sequence[Path]) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,9 @@ from .recorded import recorded
 def _library(text: str, name: str, counts: bool = False) -> Any:
     """The function that launches a kernel with blocks, threads and addresses of arguments; if it counts, also with the
     memory whose accesses it counts."""
-    header, text = ("kernels", text.removeprefix(PRELUDE)) if text.startswith(PRELUDE) else ("host", text)
+    header = "host"
+    if text.startswith(PRELUDE):  # kernels of ours, which differ only by an operator's name, are compiled once
+        header, text, name = "kernels", text.removeprefix(PRELUDE).replace(name, _untitled(name)), _untitled(name)
     header, flags = (f"counted {header}", traffic.FLAGS) if counts else (header, ())
     more, begin, end = (", traffic::Span* spans, unsigned count", "traffic::watch(spans, count);",
                         "traffic::watch(nullptr, 0);") if counts else ("", "", "")
@@ -36,6 +38,10 @@ def _library(text: str, name: str, counts: bool = False) -> Any:
                          f"{'true' if meets(text) else 'false'}); {end} }}"])
     path = built(program, "-O1", "-shared", "-fPIC", *flags, *LINKER, header=header, suffix=".so")
     return ctypes.CDLL(str(path)).launch
+
+
+def _untitled(name: str) -> str:
+    return name.partition("__")[0]
 
 
 class _Kernel:
@@ -55,7 +61,7 @@ class _Kernel:
         values: list[Any] = [ctypes.c_void_p(each.ctypes.data) if isinstance(each, np.ndarray) else
                              ctypes.create_string_buffer(each.tobytes(), each.nbytes) for each in arguments]
         table = (ctypes.c_void_p * len(values))(*[ctypes.addressof(value) for value in values])
-        name = self.name.partition("__")[0]
+        name = _untitled(self.name)
         if self.xp.counts is None:
             _library(self.code, self.name)(blocks, threads, table)
         else:

@@ -29,8 +29,12 @@ _SANITIZERS = {"address": (*_FLAGS, "-fsanitize=address,undefined", "-fno-saniti
 
 # Compiled once for all programs: it takes four times as long as the kernels of a test.
 _MAIN = """
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <map>
+#include <vector>
 
 void call(unsigned kernel, unsigned blocks, unsigned threads, void** arguments);
 
@@ -235,5 +239,5 @@ def _program(kernels: tuple[tuple[str, str], ...], sanitizer: str) -> Path:
         cases.append(f"case {i}: return host::launch(kernel{i}::{name}, blocks, threads, arguments, {together});")
     parts.append("void call(unsigned kernel, unsigned blocks, unsigned threads, void** arguments) {\n"
                  "    switch (kernel) {\n        " + "\n        ".join(cases) + "\n    }\n}")
-    main = built(_MAIN, "-c", *_SANITIZERS[sanitizer], suffix=".o")
+    main = built(_MAIN, "-c", *_SANITIZERS[sanitizer], header="host", suffix=".o")
     return built("\n".join(parts), *_SANITIZERS[sanitizer], *LINKER, f"-Wl,{main}")

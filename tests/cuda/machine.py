@@ -476,7 +476,7 @@ class Machine:
         self.launches = self.synchronisations = 0
         self.blocks: weakref.WeakSet[_Block] = weakref.WeakSet()
         self.streams: weakref.WeakSet[Stream] = weakref.WeakSet()
-        self.blocking: weakref.WeakSet[Stream] = weakref.WeakSet()  # those that the default stream waits for
+        self.blocking: weakref.WeakSet[Stream] = weakref.WeakSet()  # the default stream waits for them
         self.pool = MemoryPool()
         self.everywhere: Callable[[int], MemoryPointer] | None = None
         self.host: dict[int, int] = {}

@@ -3,8 +3,6 @@
 #pragma once
 #include <cstdint>
 
-#define UNCOUNTED __attribute__((no_sanitize("thread")))
-
 namespace traffic {
 
 // Memory of an array. `reader` has a number for each byte: the thread that was the first to read it, from one on; `written`
@@ -17,48 +15,7 @@ struct Span {
     uint64_t loaded, passed, read, stored, wrote;
 };
 
-static Span* spans;
-static unsigned count;
-
 // Watch so many from now on.
-static UNCOUNTED void watch(Span* others, unsigned number) { spans = others, count = number; }
-
-static UNCOUNTED void touch(const void* address, uint64_t size, bool writes) {
-    const char* place = static_cast<const char*>(address);
-    for (unsigned i = 0; i < count; ++i) {
-        Span& span = spans[i];
-        if (place < span.begin || place >= span.begin + span.size) continue;
-        const uint32_t self = blockIdx.x * 1024u + threadIdx.x + 1;
-        for (uint64_t at = place - span.begin, end = at + size; at < end; ++at) {
-            if (writes) {
-                span.stored += 1;
-                span.wrote += !span.written[at];
-                span.written[at] = 1;
-            } else {
-                span.loaded += 1;
-                span.read += !span.reader[at];
-                if (!span.reader[at]) span.reader[at] = self;
-                span.passed += span.reader[at] == self;
-            }
-        }
-    }
-}
+void watch(Span* others, unsigned number);
 
 }  // namespace traffic
-
-#define COUNTED(size) \
-    extern "C" UNCOUNTED void __tsan_read##size(void* place) { traffic::touch(place, size, false); } \
-    extern "C" UNCOUNTED void __tsan_write##size(void* place) { traffic::touch(place, size, true); } \
-    extern "C" UNCOUNTED void __tsan_unaligned_read##size(void* place) { traffic::touch(place, size, false); } \
-    extern "C" UNCOUNTED void __tsan_unaligned_write##size(void* place) { traffic::touch(place, size, true); }
-COUNTED(1)
-COUNTED(2)
-COUNTED(4)
-COUNTED(8)
-COUNTED(16)
-#undef COUNTED
-extern "C" UNCOUNTED void __tsan_read_range(void* place, unsigned long size) { traffic::touch(place, size, false); }
-extern "C" UNCOUNTED void __tsan_write_range(void* place, unsigned long size) { traffic::touch(place, size, true); }
-extern "C" UNCOUNTED void __tsan_func_entry(void*) {}
-extern "C" UNCOUNTED void __tsan_func_exit() {}
-extern "C" UNCOUNTED void __tsan_init() {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import gluon, nd, sym
+from opreg import autograd, gluon, nd, sym
 from tests.questions import of_each
 
 SETUP = """
@@ -185,6 +186,118 @@ def test_a_dry_run_is_repeated_when_the_function_reads_another_value() -> None:
         for count in (1, 2, 1):
             assert graph.infer_shape(x=(3, 2))[1] == [(count, 2)]
             assert graph.bind(mx.cpu(), {"x": nd.ones((3, 2))}).forward()[0].shape == (count, 2)
+
+
+@pytest.mark.filterwarnings("ignore:operator '_example_called_rows'")
+def test_a_dry_run_is_repeated_for_what_cannot_be_compared() -> None:
+    """A value that code of text reads, and an operator that another one has replaced."""
+    names = {"count": 1}
+    mx.operator.define(lambda x: x[:1], name="_example_called_rows")
+
+    @mx.operator.define(name="_example_hidden_rows")
+    def hidden(x):  # type: ignore[no-untyped-def]
+        return x[:eval("count", names)]
+
+    @mx.operator.define(name="_example_calling_rows")
+    def calling(x):  # type: ignore[no-untyped-def]
+        return nd.custom._example_called_rows(x)
+
+    graphs = [hidden(sym.var("x")), calling(sym.var("x"))]
+    for names["count"], first in ((1, lambda x: x[:1]), (2, lambda x: x[:2]), (1, lambda x: x[:1])):
+        mx.operator.define(first, name="_example_called_rows")
+        for graph in graphs:
+            assert graph.infer_shape(x=(3, 2))[1] == [(names["count"], 2)]
+            assert graph.bind(mx.cpu(), {"x": nd.ones((3, 2))}).forward()[0].shape == (names["count"], 2)
+
+
+#: Ways to call an operator of one array in a graph.
+IN_GRAPHS: dict[str, Callable[[Any], Callable[[nd.NDArray], Any]]] = {
+    "compiled": lambda op: _of_arrays(mx.jit(lambda x: op(x) * 2)),
+    "recorded": lambda op: _of_arrays(mx.jit(lambda x: op(x) * 2), recording=True),
+    "block": lambda op: _block(op(sym.var("x")) * 2),
+    "bound": lambda op: lambda x: (op(sym.var("x")) * 2).bind(mx.cpu(), {"x": x}).forward()[0],
+    "called": lambda op: lambda x: op(x) * 2,
+}
+
+
+def _of_arrays(function: Callable[[mx.Tensor], mx.Tensor], recording: bool = False) -> Callable[[nd.NDArray], Any]:
+    def call(x: nd.NDArray) -> mx.Tensor:
+        value = mx.Tensor(x.asnumpy())
+        value.attach_grad()
+        with autograd.record() if recording else contextlib.nullcontext():
+            return function(value)
+
+    return call
+
+
+def _block(graph: mx.Symbol) -> gluon.SymbolBlock:
+    block = gluon.SymbolBlock(graph, sym.var("x"))
+    block.hybridize()
+    return block
+
+
+@of_each(itertools.product(IN_GRAPHS, ("shape", "dtype", "dtype by a rule", "dtype of a traced one")))
+def test_a_result_gets_another_spec(way: str, part: str) -> None:
+    """Of an operator without a shape rule: no value is cut or converted to what an earlier run has found."""
+    now = {"rows": 1, "kind": np.dtype("float16")}
+
+    def function(x):  # type: ignore[no-untyped-def]
+        return x[:now["rows"]].astype(now["kind"])
+
+    op = mx.operator.define(function, name=f"_example_another_spec_{way}_{part}".replace(" ", "_"),
+                            traced="traced" in part)
+    op.grad(lambda g, ins, outs: ins[0])
+    if "rule" in part:
+        op.types(lambda ins, outs: (ins, [now["kind"]]))
+    call, x = IN_GRAPHS[way](op), nd.array([[1.0, 2.0], [3.0, 4.0]])
+    for rows, kind in ((1, "float16"), (2, "float16"), (1, "float16")) if part == "shape" else (
+            (1, "float16"), (1, "float64"), (1, "float16")):
+        now.update(rows=rows, kind=np.dtype(kind))
+        for _ in range(2):
+            y = call(x).asnumpy()
+            assert y.dtype == kind
+            np.testing.assert_array_equal(y, x.asnumpy()[:rows] * 2)
+
+
+_FEW = [1]
+
+
+@mx.operator.define(name="_example_few_rows")
+def _few_rows(x: nd.NDArray) -> nd.NDArray:
+    return x[:_FEW[0]]
+
+
+class Counting(mx.nn.Cell):
+    """A Cell that counts its calls and draws."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = mx.Parameter(mx.Tensor(np.zeros(1, np.float32)), name="count")
+
+    def construct(self, x: mx.Tensor) -> mx.Tensor:
+        self.count += 1
+        return _few_rows(x + mx.ops.standard_normal((2, 1)))
+
+
+def test_a_run_that_starts_over_for_another_spec_changes_and_draws_once() -> None:
+    def answers(compiled: bool) -> list[np.ndarray]:
+        cell = Counting()
+        call, found = mx.jit(cell) if compiled else cell, []
+        mx.set_seed(5)
+        for _FEW[0] in (1, 2, 1):
+            found += [call(mx.Tensor(np.zeros((2, 1), np.float32))).asnumpy(), cell.count.asnumpy()]
+        return found
+
+    for eager, compiled in zip(answers(False), answers(True), strict=True):
+        np.testing.assert_array_equal(eager, compiled)
+
+
+def test_a_spec_that_depends_on_numbers_is_refused() -> None:
+    op = mx.operator.define(lambda x: nd.array(x.asnumpy()[x.asnumpy() > 1]), name="_example_spec_of_numbers")
+    x = nd.array([1.0, 2.0, 3.0])
+    for way in ("compiled", "block", "bound"):
+        with pytest.raises(mx.errors.ShapeError, match="found by a run on other numbers"):
+            IN_GRAPHS[way](op)(x)
 
 
 def test_a_shape_rule_is_asked_again_by_a_compiled_function() -> None:

@@ -354,7 +354,7 @@ def test_a_gradient_may_not_change_its_arguments():
         eagerly(defined(square, grad), X)
 
 
-SHAPES = [  # of the input, of the gradient, of its product
+SHAPES = [  # shapes of the input, of the gradient, of its product
     ((2, 3), (2, 3), (2, 3)), ((1, 3), (2, 3), (1, 3)), ((3,), (2, 3), (3,)), ((1,), (), (1,)), ((1,), (2, 3), (1,)),
     ((2, 3), (3,), None), ((2, 3), (1,), None), ((2, 3), (), None), ((2, 3), (2, 1), None), ((2, 3), (3, 2), None),
 ]
@@ -457,7 +457,7 @@ def test_a_dry_run_is_not_recorded():
 
 def test_a_result_whose_shape_changes_between_runs_is_refused():
     """A changed shape is refused; the result is not repeated to fill the output."""
-    lengths = itertools.chain([3, 3, 1], itertools.repeat(1))
+    lengths = itertools.chain([3, 3, 3, 1], itertools.repeat(1))  # two dry runs
     executor = defined(lambda x: nd.ones(next(lengths)))(sym.var("x")).simple_bind(mx.cpu(), x=(3,))
     executor.forward()
     with pytest.raises(ShapeError, match=r"expected shape \(3,\), the function returned \(1,\)"):

@@ -64,7 +64,7 @@ def test_a_function_that_fails_on_known_dtypes_is_tried_on_no_others() -> None:
     assert runs == [np.float32] * 2
 
 
-#: Bodies of traced functions, shapes of their inputs, in which 0 is an unknown length, and of their results.
+#: Bodies of traced functions, and the shapes of their inputs and results; 0 is an unknown length.
 PARTLY_KNOWN: list[tuple[Callable[..., Any], list[tuple[int, ...]], list[tuple[int, ...]]]] = [
     (lambda x: x * nd.sigmoid(x), [(0, 4)], [(0, 4)]),
     (lambda x: np.tanh(x.asnumpy()) * 2, [(3, 0)], [(3, 0)]),

@@ -697,7 +697,7 @@ def test_an_error_leaves_the_executor_usable():
     assert executor.forward()[0].asnumpy().tolist() == [2, 2, 2]
 
 
-# ------------------------------------------------------------------------------------ once, and in their order
+# ----------------------------------------------------------------------------------- number and order of draws
 
 
 class Noise(mx.operator.CustomOp):

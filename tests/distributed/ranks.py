@@ -1,4 +1,4 @@
-"""Programs of two processes for tests, which ``opreg launch`` starts; each is ended after a while."""
+"""Programs of two processes for tests, which ``opreg launch`` starts; each is killed after a timeout."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import gluon, nd
+from opreg import autograd, gluon, nd
 from opreg.core import comparisons
 from opreg.gluon import hybrid_block
 from tests.cells.test_stale_answers import NAMED, NO_BODIES, SEEN, changes
@@ -23,7 +23,7 @@ import dataclasses, functools, operator
 import numpy as np
 import opreg as mx
 from types import SimpleNamespace
-from opreg import gluon, nd
+from opreg import autograd, gluon, nd
 from opreg.gluon import nn
 def inside(block):
     net = nn.HybridSequential()
@@ -146,6 +146,8 @@ BLOCKS: dict[str, tuple[str, ...]] = {
                                  "net._func = lambda F, x: x * 4"),
     "setting of a layer that its class has": ("net, layer = inside(nn.SELU())", "layer._act_type = 'gelu'",
                                               "del layer._act_type"),
+    "setting of a layer by vars()": ("net, layer = inside(nn.SELU())", "vars(layer)['_act_type'] = 'gelu'",
+                                     "layer._act_type = 'elu'"),
     "setting of a loss": ("net = gluon.loss.L2Loss()\ninputs = 2", "net._weight = 7.0"),
     "function behind a wrapper of hybrid_forward": (
         "def wrap(f):\n    @functools.wraps(f)\n    def wrapper(*args, **kwargs): return f(*args, **kwargs)\n"
@@ -368,3 +370,18 @@ def test_alike_blocks_share_the_code_that_compares_what_they_read() -> None:
         return comparisons._code.cache_info().misses  # type: ignore[attr-defined]
 
     assert misses() == misses()
+
+
+def test_a_change_of_what_a_gradient_rule_reads_is_seen() -> None:
+    factors, x = [2.0], nd.array([1.0, 2.0])
+    for traced in (False, True):
+        op = mx.operator.define(lambda x: x * 2, name=f"_example_rule_of_factors_{traced}", traced=traced)
+        op.grad(lambda g, ins, outs: g * factors[0])
+        block = gluon.SymbolBlock(op(mx.sym.var("x")), mx.sym.var("x"))
+        block.hybridize()
+        x.attach_grad()
+        for factors[0] in (2.0, 3.0, 4.0):
+            with autograd.record():
+                y = block(x)
+            y.backward()
+            np.testing.assert_array_equal(x.grad.asnumpy(), factors * 2)

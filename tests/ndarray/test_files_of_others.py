@@ -113,6 +113,29 @@ def test_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "a.ckpt")
 
 
+def test_a_checkpoint_that_ends_between_two_values_is_refused(tmp_path: Path) -> None:
+    """A file without a checksum may be MindSpore's; one that was cut is known by a mark at its beginning."""
+    path = tmp_path / "a.ckpt"
+    mx.save_checkpoint({"w": mx.Tensor([1.0]), "b": mx.Tensor([2.0])}, path)
+    content = path.read_bytes()
+    path.write_bytes(content[:content.rindex(b"\n", 0, content.index(b"\x01b"))])
+    with pytest.raises(FileFormatError, match=r"a\.ckpt: the checksum at the end is missing: the file is damaged"):
+        mx.load_checkpoint(path)
+
+
+def test_texts_are_written_as_mindspore_writes_them(tmp_path: Path) -> None:
+    """A text is four bytes a character; an empty one is a NUL, since MindSpore refuses an array without bytes."""
+    path = tmp_path / "a.ckpt"
+    mx.save_checkpoint({"w": mx.Tensor([1.0])}, path, append_dict={"note": "größer", "empty": ""})
+    content = path.read_bytes()
+    assert value("note", [0], "größer".encode("utf-32-le"), "str") in content
+    assert value("empty", [0], bytes(4), "str") in content
+    writer = MINDSPORE_WRITER.function([Record(np.uint8([255, 1]))], ["a:text"])  # no text in UTF-8
+    with open(path, "wb") as file:
+        writer(file)
+    np.testing.assert_array_equal(read(path)["a:text"], np.uint8([255, 1]))
+
+
 class Runs:
     """An object whose pickle runs a function."""
 

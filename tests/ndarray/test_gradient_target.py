@@ -1,4 +1,4 @@
-"""Gradients that are computed where an optimizer reads them."""
+"""Gradients that are computed straight into the memory that an optimizer reads."""
 
 from __future__ import annotations
 

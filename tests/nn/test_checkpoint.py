@@ -17,7 +17,7 @@ from opreg.errors import FileFormatError
 from opreg.ndarray.creation import ones
 from opreg.ndarray.io import save
 from opreg.nn import optim
-from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_checkpoint
+from opreg.nn.checkpoint import _CHECKSUM, _checksum, load_checkpoint, load_param_into_net, save_checkpoint
 from opreg.nn.layers import CellList
 
 
@@ -315,14 +315,17 @@ def test_errors_of_wrong_calls(tmp_path, number):
 
 def content(folder: Path, ending: str) -> bytes:
     path = folder / f"sound.{ending}"
-    save_checkpoint([{"name": name, "data": Tensor(value)} for name, value in ARRAYS.items()], path)
+    if ending == "params":  # as version 0.2 wrote checkpoints
+        save(str(path), {name: Tensor(value) for name, value in {**ARRAYS, _CHECKSUM: _checksum(ARRAYS)}.items()})
+    else:
+        save_checkpoint([{"name": name, "data": Tensor(value)} for name, value in ARRAYS.items()], path)
     return path.read_bytes()
 
 
-@pytest.fixture(scope="module", params=["ckpt", "npz"])
+@pytest.fixture(scope="module", params=["ckpt", "npz", "params"])
 def sound(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("damage")
-    return content(folder, request.param), folder / "damaged"
+    return content(folder, request.param), folder / "damaged.ckpt"
 
 
 @given(st.data())
@@ -362,7 +365,7 @@ def test_load_checkpoint_finds_the_added_suffix(tmp_path):
 def test_two_flips_are_found_though_one_hides_the_checksum(tmp_path_factory, ending, data):
     """One bit flips in the name of the checksum, and one anywhere, also in a renamed file."""
     folder = tmp_path_factory.mktemp("twice")
-    whole = content(folder, "ckpt")
+    whole = content(folder, "params")
     start = whole.index(b"checkpoint:crc32")
     damaged = bytearray(whole)
     for at in (start + data.draw(st.integers(0, 15)), data.draw(st.integers(0, len(whole) - 1))):

@@ -470,7 +470,7 @@ def test_random_crops_have_the_given_area_and_any_position(transform: Any, image
     ds.config.set_seed(1)
     part = transform((10, 5), scale=(0.5, 0.5), ratio=(0.5, 0.5), interpolation=vision.Inter.NEAREST)
     begins = {int(part(image(TALL))[0, 0, 0]) for _ in range(60)}
-    assert begins == set(range(21))  # of twenty rows by ten
+    assert begins == set(range(21))  # the image has twenty rows more than the crop
 
 
 def _with_dicts() -> ds.Dataset:

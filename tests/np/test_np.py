@@ -71,11 +71,41 @@ GRADED = [text for text in ALIKE if "x" in text.replace("np.exp", "") and not an
     "logical", "isnan", "_like", "std", "var", "[:0]", "unique", "percentile"))]
 
 
+#: Calls with MXNet's names and order of arguments -> dtype and values.
+CALLS: dict[str, tuple[str, Any]] = {
+    "np.full((2,), True)": ("bool", [True, True]), "np.full((2,), 3, 'int32', 'C')": ("int32", [3, 3]),
+    "np.full(2, 2)": ("float32", [2, 2]), "np.ones(2, 'int8', 'C')": ("int8", [1, 1]),
+    "np.empty_like(prototype=x, dtype='int32', shape=0)": ("int32", []),
+    "np.squeeze(a=x[:1, :1])": ("float32", 1), "np.copy(a=x[0])": ("float32", [1, 2, 3]),
+    "np.column_stack(tup=(x[0], x[1]))": ("float32", [[1, 4], [2, 5], [3, 6]]),
+    "np.hstack((x[0], x[1]), out=None)": ("float32", [1, 2, 3, 4, 5, 6]),
+    "np.vstack(tup=[x[0]], out=np.zeros((1, 3)))": ("float32", [[1, 2, 3]]),
+    "x[0].as_in_ctx(ctx=mx.cpu())": ("float32", [1, 2, 3]), "np.copysign(x[0], True)": ("float32", [1, 2, 3]),
+    "np.arctan2(True, np.array([1, 0], dtype='int32'))": ("float32", [np.pi / 4, np.pi / 2]),
+    "np.lcm(np.array([2, 3], dtype='int32'), True)": ("int32", [2, 3]),
+    "np.std(np.array([1, 2, 4], dtype='float16'), dtype='float64')": ("float64", np.std([1, 2, 4])),
+    "np.var(np.array([1, 2, 4], dtype='int32'), dtype='float64')": ("float64", np.var([1, 2, 4])),
+    "np.trapz(x)": ("float32", [4, 10]), "np.msort(x[::-1])": ("float32", [[1, 2, 3], [4, 5, 6]]),
+    "np.in1d(x, np.array([2, 6]))": ("bool", [False, True, False, False, False, True]),
+    "np.linalg.lstsq(x.T, np.ones(3), rcond='warn')[2]": ("int32", 2),
+    "np.random.multivariate_normal(np.zeros(2), np.zeros((2, 2)), 1, 'warn', 1e-8)": ("float32", [[0, 0]]),
+}
+
+
 @pytest.fixture
 def numpy_manners() -> Iterator[None]:
     npx.set_np()
     yield
     npx.reset_np()
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_calls_with_the_arguments_of_mxnet(numpy_manners: None, text: str) -> None:
+    dtype, expected = CALLS[text]
+    result = eval(text, {"np": mnp, "mx": mx, "x": mnp.array(X)})
+    assert result.dtype == dtype
+    assert np.allclose(result.asnumpy() if isinstance(result, mx.nd.NDArray) else result, expected, rtol=1e-6, atol=0)
+
 
 
 def _value(text: str, space: Any, x: Any, y: Any) -> Any:

@@ -29,7 +29,7 @@ except ImportError:
 
 def _checked(model: Any, given: dict[str, np.ndarray], wanted: list[np.ndarray], tolerance: float = 1e-4,
              reference: bool = True) -> None:
-    """Asserts that the model is valid, and that both evaluators agree with opreg, as far as the reference is right."""
+    """Asserts that the model is valid, and that both evaluators agree with opreg; ``reference``: onnx's own."""
     onnx.checker.check_model(model, full_check=True)
     given = {each.name: given[each.name] for each in model.graph.input}
     with np.errstate(all="ignore"):

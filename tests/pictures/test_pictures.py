@@ -301,6 +301,17 @@ def test_an_unnamed_node_is_in_the_group_of_its_inputs_and_readers(behind):
         assert [where[name] for name in last] == [("stage1",), (), ("stage2",), (), ("stage3",), ()]
 
 
+def test_an_unnamed_node_of_an_operator_that_ends_in_a_digit_has_no_group_of_its_own():
+    """The name ``linalg_gemm20`` is the operator's with a number, and not ``gemm20`` in ``linalg``."""
+    x = mx.sym.Variable("x")
+    for layer in ("layer0", "layer1"):
+        left, right = (mx.sym.relu(x, name=f"{layer}_{side}") for side in ("left", "right"))
+        x = mx.sym.tanh(mx.sym.linalg_gemm2(left, right), name=f"{layer}_out")
+    level = check(mx.viz.plot_network(x)._drawing)
+    where = {item.box.name: each.path for item, each, _ in boxes_of(level) if item.box is not None}
+    assert [path for name, path in where.items() if "gemm" in name] == [("layer0",), ("layer1",)]
+
+
 def test_a_name_is_short_in_its_frame_alone():
     x = mx.sym.Variable("x")
     inside = mx.sym.relu(mx.sym.relu(x, name="part_a"), name="part_b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import re
@@ -122,6 +123,7 @@ REWRITTEN = [
     ("import numpy\nx = numpy.bool, numpy.product(y)", "import numpy\nx = bool, numpy.prod(y)"),
     ("import numpy as np\nint = 3\nx = np.int", "import numpy as np\nint = 3\nx = np.int_"),
     ("import numpy as np\nx = np.reshape(y, newshape=(2, 3))", "import numpy as np\nx = np.reshape(y, (2, 3))"),
+    ("import numpy as np\nx = np.reshape(y, newshape=(-1))", "import numpy as np\nx = np.reshape(y, (-1))"),
     ("from numpy import histogram as h\nx = h(y, normed=True)",
      "from numpy import histogram as h\nx = h(y, density=True)"),
     ("import numpy as np\nz = np.quantile(y, .5, interpolation='lower')",
@@ -218,6 +220,38 @@ def test_old_code_is_rewritten(before: str, after: str) -> None:
     assert ported.text == lines(after)
     compile(ported.text, "<text>", "exec")
     assert port(ported.text, OfMXNet()).text == ported.text
+
+
+def _parenthesized(text: str) -> str:
+    """The program with every argument, operand and object in parentheses of its own."""
+    starts = [0]
+    for line in text.encode().split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    places: list[tuple[int, bytes]] = []
+    for node in ast.walk(ast.parse(text)):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+        elif isinstance(node, ast.BinOp):
+            parts = [node.left, node.right]
+        elif isinstance(node, (ast.Subscript, ast.Attribute)):
+            parts = [node.value]
+        for part in parts:
+            if not isinstance(part, (ast.Starred, ast.GeneratorExp)):
+                assert part.end_lineno is not None and part.end_col_offset is not None
+                places.append((starts[part.end_lineno - 1] + part.end_col_offset, b")"))
+                places.append((starts[part.lineno - 1] + part.col_offset, b"("))
+    code = text.encode()
+    for place, bracket in sorted(places, reverse=True):
+        code = code[:place] + bracket + code[place:]
+    return code.decode()
+
+
+@pytest.mark.parametrize("before", [before for before, _ in REWRITTEN])
+def test_parentheses_change_nothing(before: str) -> None:
+    text = python2.modern(before).text
+    after = port(_parenthesized(text), OfMXNet()).text
+    assert ast.dump(ast.parse(after)) == ast.dump(ast.parse(port(text, OfMXNet()).text))
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)

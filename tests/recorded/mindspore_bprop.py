@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MODES", "OTHERWISE", "BPROP_PROGRAMS", "asked"]
+__all__ = ["MODES", "OTHERWISE", "BPROP_PROGRAMS", "asked", "weighted", "with_hooks"]
 
 MODES = ("PYNATIVE_MODE", "GRAPH_MODE")
 #: Results that differ from MindSpore's on purpose, as docs/mindspore.md says; None where only calls of hooks differ.
@@ -1042,6 +1042,68 @@ def one_of_two_inputs_wanted(ms: Any, called: Any) -> Any:
             return dout * y * 10, dout * x * 100
 
     return ms.grad(chained_of_two(ms, Product()), 1)(*pair(ms))
+
+
+def weighted(ms: Any, bprop: bool) -> Any:
+    """A Cell with a weight; its bprop, if it has one, gives no gradient of it."""
+
+    class Weighted(ms.nn.Cell):  # type: ignore[name-defined,misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = ms.Parameter(ms.Tensor([2.0, 3.0], ms.float32), name="w")
+
+        def construct(self, x: Any) -> Any:
+            return x * self.w
+
+    if not bprop:
+        return Weighted()
+
+    class WithBprop(Weighted):
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            return (dout * 5,)
+
+    return WithBprop()
+
+
+def with_hooks(ms: Any, cell: Any, called: Any) -> Any:
+    """A Cell with a hook on its input gradients, and one on its output gradients."""
+    cell.register_backward_hook(noted_on_a_cell(called, "hook"))
+    cell.register_backward_pre_hook(noted_on_a_cell(called, "pre"))
+    return cell
+
+
+@program
+def hooks_of_a_bprop_cell_whose_weights_alone_are_wanted(ms: Any, called: Any) -> Any:
+    net = chained(ms, with_hooks(ms, weighted(ms, True), called))
+    return ms.grad(net, None, net.trainable_params())(pair(ms)[0])
+
+
+@program
+def hooks_of_a_cell_whose_weights_alone_are_wanted(ms: Any, called: Any) -> Any:
+    net = chained(ms, with_hooks(ms, weighted(ms, False), called))
+    return ms.grad(net, None, net.trainable_params())(pair(ms)[0])
+
+
+@program
+def hooks_behind_stop_gradient(ms: Any, called: Any) -> Any:
+    cell = with_hooks(ms, scaled(ms, 5.0), called)
+    return ms.grad(lambda x: cell(ms.ops.stop_gradient(x)) + x)(pair(ms)[0])
+
+
+@program
+def hooks_behind_stop_gradient_with_weights(ms: Any, called: Any) -> Any:
+    cell = with_hooks(ms, weighted(ms, False), called)
+    return ms.grad(lambda x: cell(ms.ops.stop_gradient(x)) + x, 0, cell.trainable_params())(pair(ms)[0])
+
+
+@program
+def hooks_of_a_cell_without_derivative(ms: Any, called: Any) -> Any:
+    class Step(ms.nn.Cell):  # type: ignore[name-defined,misc]
+        def construct(self, x: Any) -> Any:
+            return (x > 1).astype(ms.float32)
+
+    cell = with_hooks(ms, Step(), called)
+    return ms.grad(lambda x: cell(x) + x)(pair(ms)[0])
 
 
 @program

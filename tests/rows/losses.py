@@ -89,7 +89,7 @@ ROWS: list[Row] = [
         {"multi_output": True, "normalization": "valid", "use_ignore": True}, _second_axis(_softmax_back(7, -1))),
     Row("_backward_SoftmaxOutput", [_soft(normal(2, 2, 3)), _classes(3, 2, 2)],
         {"preserve_shape": True, "normalization": "batch"}, _softmax_back(4)),
-    # As many class indices as scores; their shape distinguishes them from probabilities.
+    # There are as many class indices as scores; their shape distinguishes them from probabilities.
     Row("_backward_SoftmaxOutput", [np.ones((4, 1)), np.array([0.0, -1.0, 1.0, 0.0])], {}, _softmax_back(), name="one"),
     Row("_backward_SoftmaxOutput", [np.ones((4, 1)), np.array([0.0, -1.0, 1.0, 0.0])],
         {"use_ignore": True, "normalization": "valid"}, _softmax_back(3, -1), name="one"),

@@ -280,7 +280,7 @@ def test_a_cell_is_compiled_with_checks_by_jit():
 @pytest.fixture
 def switch(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Sets the environment variable, perhaps after it was read."""
-    finite.by_environment()
+    finite.environment_setting()
     return lambda text: monkeypatch.setenv("OPREG_CHECK_NUMBERS", text)
 
 

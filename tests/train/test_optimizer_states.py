@@ -8,6 +8,8 @@ import json
 import math
 import pickle
 import re
+import sys
+import types
 import zipfile
 
 import numpy as np
@@ -19,6 +21,7 @@ import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from opreg.ndarray.npz_file import npz
 from opreg.ndarray.records import Record
+from tests.recorded import mxnet_states
 from tests.train.test_optimizer import steps, updater, weights
 
 nd = mx.nd
@@ -42,11 +45,98 @@ class _Trap:
         return pytest.fail, ("unpickling ran code",)
 
 
-@pytest.mark.parametrize("data", [b"", b"nonsense", pickle.dumps({0: 1}), pickle.dumps(_Trap())],
+@pytest.mark.parametrize("data", [b"", b"nonsense", pickle.dumps([1]), pickle.dumps(_Trap())],
                          ids=["empty", "text", "pickle", "trap"])
 def test_other_bytes_are_refused(data):
     with pytest.raises(FileFormatError, match="get_states"):
         updater("sgd").set_states(data)
+
+
+@pytest.mark.parametrize("name", mxnet_states.OPTIMIZERS)
+def test_training_goes_on_from_states_that_mxnet_pickled(name):
+    with open(mxnet_states.FILE) as file:
+        recorded = json.load(file)[name]
+    kind, options, dtype = mxnet_states.OPTIMIZERS[name]
+    move = mx.optimizer.get_updater(mx.optimizer.create(kind, **{**options, "learning_rate": 9}))
+    move.set_states(bytes.fromhex(recorded["states"]))
+    before, after = recorded["weights"]
+    weight = nd.array(before, dtype=dtype)
+    mxnet_states.steps(nd, move, weight, 3, 6)
+    assert move.optimizer.lr == 0.1 and move.optimizer.num_update == 6
+    assert np.allclose(weight.asnumpy(), after, rtol=3e-6 if dtype == "float32" else 1e-3)
+
+
+class _Pickled:
+    """An array as MXNet pickles it."""
+
+    __module__, __qualname__ = "mxnet.ndarray.ndarray", "NDArray"
+
+    def __init__(self, array=None):
+        self.array = array
+
+    def __reduce__(self):
+        return _Pickled, (None,), {"handle": bytearray(self.array.__getstate__()["handle"])}
+
+
+class _Optimizer:
+    """An optimizer as MXNet pickles it."""
+
+    __module__, __qualname__ = "mxnet.optimizer.optimizer", "Adam"
+
+
+def as_mxnet(monkeypatch, value, protocol):
+    """A pickle of a value whose classes are MXNet's."""
+    for module in ("mxnet", "mxnet.ndarray", "mxnet.optimizer"):
+        monkeypatch.setitem(sys.modules, module, types.ModuleType(module))
+    for made in (_Pickled, _Optimizer):
+        monkeypatch.setitem(sys.modules, made.__module__, types.SimpleNamespace(**{made.__qualname__: made}))
+    return pickle.dumps(value, protocol)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_mxnet_are_read_in_every_protocol(monkeypatch, protocol):
+    optimizer = _Optimizer()
+    counts = {0: 3, "fc_bias": 2}
+    vars(optimizer).update(beta1=0.5, lr=np.float64(0.25), num_update=3, lr_scheduler=_Optimizer(),
+                           _index_update_count=counts, _all_index_update_counts={0: counts}, aggregate_num=0)
+    states = {index: [_Pickled(nd.array(values)) for values in ([1, 2], [3, 4])] for index in (0, "fc_bias")}
+    content = as_mxnet(monkeypatch, (states, optimizer), protocol)
+    move = mx.optimizer.get_updater(mx.optimizer.create("adam"))
+    move.set_states(content)
+    assert [array.asnumpy().tolist() for array in move.states["fc_bias"]] == [[1, 2], [3, 4]]
+    assert move.optimizer._index_update_count == {0: 3, "fc_bias": 2} and move.optimizer.num_update == 3
+    assert (move.optimizer.beta1, move.optimizer.lr) == (0.5, 0.25) and move.optimizer.lr_scheduler is None
+    with pytest.raises(ArgumentError, match="belong to optimizer 'adam'"):
+        mx.optimizer.get_updater(mx.optimizer.create("sgd")).set_states(content)
+
+
+@pytest.mark.parametrize("value", [
+    {0: {1: 2}}, {0: _Optimizer()}, {(0, 1): None}, [1, 2], ({0: None}, 3), {0: b"text"},
+    ({0: None}, {"num_update": 3})],
+    ids=["dict", "object", "pair", "list", "number", "bytes", "settings"])
+def test_pickles_of_other_things_are_refused(monkeypatch, value):
+    move = updater("adam")
+    with pytest.raises(FileFormatError, match="optimizer states"):
+        move.set_states(as_mxnet(monkeypatch, value, 4))
+    assert not move.states
+
+
+def test_states_are_found_by_name_and_by_number():
+    names = {0: "fc_weight", 1: "fc_bias"}
+    weights = {index: nd.ones((2,)) for index in names}
+    by_number, by_name = (mx.optimizer.get_updater(mx.optimizer.create("adam", param_idx2name=names)) for _ in range(2))
+    for index, weight in weights.items():
+        by_number(index, nd.ones((2,)), weight)
+    by_name.set_states(by_number.get_states())
+    copies = {index: weight.copy() for index, weight in weights.items()}
+    for index, name in names.items():
+        by_number(index, nd.full((2,), 2), weights[index])
+        by_name(name, nd.full((2,), 2), copies[index])
+        assert np.array_equal(weights[index].asnumpy(), copies[index].asnumpy())
+    again = mx.optimizer.get_updater(mx.optimizer.create("adam", param_idx2name=names))
+    again.set_states(by_name.get_states())
+    again(1, nd.ones((2,)), copies[1])
+    assert set(again.states) == {"fc_weight", 1} and again.optimizer._index_update_count[1] == 3
 
 
 @given(st.data())

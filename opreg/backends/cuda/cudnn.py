@@ -87,7 +87,7 @@ class Convolution(NamedTuple):
         return f"{self.part} of {x} with {w} to {y} in {self.dtype}"
 
 
-def _with_two_places(kind: Convolution) -> Convolution:
+def _with_two_axes(kind: Convolution) -> Convolution:
     """A convolution with a single spatial axis, given another of length 1, since the library needs at least two."""
     if len(kind.stride) > 1:
         return kind
@@ -157,7 +157,7 @@ def build(library: Frontend, device: int, kind: Convolution) -> BuiltGraph | str
     """The graph that cuDNN builds for a description of convolutions, or the reason why it builds none."""
     try:
         with library.using:
-            return _build(library.module, library.handle(device), _with_two_places(kind))
+            return _build(library.module, library.handle(device), _with_two_axes(kind))
     except Exception as error:  # the package has several classes of errors
         if is_transient(error):
             raise

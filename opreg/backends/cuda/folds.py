@@ -80,7 +80,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         before = groups[:-1] if along else groups[:-2]
         count = math.prod(length for length, _ in before)
         length = n if along else groups[-2][0]
-        alongs, cycle = _alongs(ins, roles, before, along)
+        alongs, cycle = _axis_groups(ins, roles, before, along)
         part = _part_of_rows(xp, count, n) if along else \
             _part_of_columns(xp, count, length, -(-n // tile_of(ins, alongs, n).columns))
         parts = -(-length // part)
@@ -105,8 +105,8 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         groups = groups_of(tuple([each for each, _ in groups]), [i for i, (_, reduced) in enumerate(groups) if reduced])
 
 
-def _alongs(ins: Sequence[Array], roles: Sequence[RowLayout], before: Sequence[Group], rows: bool
-            ) -> tuple[list[RowLayout], int]:
+def _axis_groups(ins: Sequence[Array], roles: Sequence[RowLayout], before: Sequence[Group], rows: bool
+                 ) -> tuple[list[RowLayout], int]:
     """The ``RowLayout`` of each input in a step, and the number of rows after which inputs with values for sets
     repeat."""
     if not rows:

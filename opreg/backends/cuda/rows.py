@@ -190,7 +190,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
         for i in elements:
             inner.append(f"Pack<{STORED[shape.ins[i].name]}, {shape.lanes}> h{i}[{shape.packs}];")
         loads = [f"h{i}[k] = load<{shape.lanes}>(a{i} + base + at);" for i in elements]
-        inner += _over(shape, loads, index)
+        inner += _pack_loop(shape, loads, index)
     for phase, (reduced, outs) in enumerate(_phases(rows, shape)):
         if reduced or outs:
             inner += _phase(rows, shape, text, packed, reduced, outs, kind, index)
@@ -215,7 +215,7 @@ def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
                  f"for (int lane = 0; lane < {shape.lanes}; ++lane) q{i}.at[lane] = s{i}[k * {shape.lanes} + lane];",
                  f"store(b{i} + team * n + at, q{i});"]
     return [f"const {index} team = blockIdx.x * side + threadIdx.x / {shape.threads}u, length = n;",
-            *_over(shape, body, index)]
+            *_pack_loop(shape, body, index)]
 
 
 def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int]]]:
@@ -244,7 +244,7 @@ def of_the_row(rows: RowExpression, text: Text, phase: int) -> list[str]:
     return list(map(text.line, rows.of_rows(phase)))
 
 
-def _over(shape: Shape, body: Sequence[str], index: str) -> list[str]:
+def _pack_loop(shape: Shape, body: Sequence[str], index: str) -> list[str]:
     """A loop over the packs of a row that a thread has; in ``body``, a pack begins ``at``."""
     step = shape.threads * shape.lanes
     if shape.packs:
@@ -287,7 +287,7 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
         after.append(f"store(b{i} + base + at, q{i});")
     body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *indented(inside), "}",
             *after]
-    return [*lines, *_over(shape, body, index)]
+    return [*lines, *_pack_loop(shape, body, index)]
 
 
 def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,

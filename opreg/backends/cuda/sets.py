@@ -74,7 +74,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
     known_values = dict(enumerate(zip(ins, roles)))
     steps: list[Callable[[], None]] = []
     for phase in range(1, rows.last_phase + 1):
-        registers = _handed_on(rows, phase)
+        registers = _passed_registers(rows, phase)
         places: list[Array | None] = [scratch(len(known_values) + i, keep, dtype) for i in range(len(registers))]
         results: list[int | float] = [*registers]
         for result, out in zip(expression.results, outs):
@@ -151,7 +151,7 @@ def _working_dtype(ins: Sequence[Array]) -> np.dtype:
     return np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
 
 
-def _handed_on(rows: RowExpression, phase: int) -> list[int]:
+def _passed_registers(rows: RowExpression, phase: int) -> list[int]:
     """The registers with one value per set that are computed in a phase and read by element-wise instructions or by
     later phases."""
     arity, code = rows.expression.arity, rows.expression.code

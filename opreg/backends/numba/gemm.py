@@ -85,7 +85,7 @@ def _rows(dtype: np.dtype, panels: int) -> Callable[..., None]:
 
 @cached(16)
 def _panels(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that adds the product of a matrix and panels to a matrix, several panels at a time.
+    """A function for generated code: it adds the product of a matrix and panels to a matrix, several panels at a time.
 
     Its parameters are those of a tile, and the numbers of panels and of rows.
     """
@@ -107,7 +107,7 @@ def _panels(dtype: np.dtype) -> Callable[..., None]:
 
 
 def product(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that adds a product to a matrix.
+    """A function for generated code: it adds a product to a matrix.
 
     ``product(a, a0, apart, features, b, b0, c, c0, wide, panels, rows)``: the left matrix begins at ``a[a0]``, with
     ``features`` values (at least one) in a row and a distance of ``apart`` from row to row. It is multiplied by the
@@ -126,7 +126,7 @@ def product(dtype: np.dtype) -> Callable[..., None]:
 
 @cached(16)
 def pack(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that packs a matrix into panels (panels, rows, width); the last one is padded with zeros.
+    """A function for generated code: it packs a matrix into panels (panels, rows, width), the last padded with zeros.
 
     ``pack(a, a0, rows, across, out, out0)``: the matrix has ``rows`` rows of ``across`` values and begins at ``a[a0]``.
     """
@@ -148,7 +148,7 @@ def pack(dtype: np.dtype) -> Callable[..., None]:
 
 
 def pack_transpose(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that packs the transpose of a matrix.
+    """A function for generated code: it packs the transpose of a matrix.
 
     ``pack_transpose(a, a0, rows, across, out, out0)``: like ``pack``, but the rows of the matrix become columns of
     panels. The last panel is not padded: products with its unused columns give results that are not read.
@@ -171,7 +171,7 @@ def pack_transpose(dtype: np.dtype) -> Callable[..., None]:
 
 
 def transposed(dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that adds the product of a transpose to a matrix.
+    """A function for generated code: it adds the product of a transpose to a matrix.
 
     ``transposed(a, a0, many, features, b, across, work, work0, c, c0, wide, rows)``: the matrix at ``a`` has
     ``features`` rows of ``many`` values; ``rows`` of its columns, from ``a0`` on, are the rows of the left factor. The

@@ -306,7 +306,7 @@ def _plan(task: Task) -> tuple[Function, Callable[[], Callable[[], None]]]:
     numbers = np.array([0.0, -math.inf, *task.constants], arrays[0].dtype)
     run = functools.partial(runner, function, [*arrays, numbers], [task.rows, task.n], task.total,
                             task.rows * task.n // max(task.total, 1))
-    return function, run if not task.epilogue else lambda: functools.partial(threads.in_turn, (run(), *task.epilogue))
+    return function, run if not task.epilogue else lambda: functools.partial(threads.call_all, (run(), *task.epilogue))
 
 
 def attach(op: Op, loop_of: Callable[[Call], Loop | str], ufuncs: Callable[[Call], list[Callable[[], object]]]

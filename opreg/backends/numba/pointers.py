@@ -40,9 +40,10 @@ def _without_alias(builder: IRBuilder, instruction: Instruction, number: int, co
 
 
 def access(dtype: np.dtype) -> dict[str, Callable[..., object]]:
-    """Functions for texts: ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``.
+    """Functions for generated code: ``load`` and ``store``.
 
-    ``number`` and ``count`` are literals: the index of the array, and the number of arrays.
+    Their calls are ``load(array, index, number, count)`` and ``store(array, index, value, number, count)``. ``number``
+    and ``count`` are literals: the index of the array, and the number of arrays.
     """
     types, extending = (importlib.import_module(f"numba.{name}") for name in ("types", "extending"))
     value = types.float32 if dtype.itemsize == 4 else types.float64

@@ -57,7 +57,7 @@ def lanes(dtype: np.dtype) -> int:
 
 
 def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
-    """A function for texts that computes ``function`` for several neighbouring elements at once.
+    """A function for generated code: it computes ``function`` for several neighbouring elements at once.
 
     ``row(a, a0, b, b0, ..., n)`` takes an array and an offset for each argument and then for each result, and computes
     ``n`` elements. An array may be read and written at the same place.

@@ -20,7 +20,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call, reference
 from opreg.core.spec import Shape, show
-from opreg.core.versions import stays, write_count
+from opreg.core.versions import is_unchanged, write_count
 from opreg.errors import OpError, is_transient
 
 from ..addressing import bounds_of
@@ -77,7 +77,7 @@ def step_of(call: Call, run: Callable[[], object], fits: Callable[[], bool] | No
 
     def step() -> None:
         if shared_library.forked() or not (fits is None or fits()):
-            threads.in_turn(instead)
+            threads.call_all(instead)
         else:
             run()
 
@@ -229,7 +229,7 @@ class Work:
         if self._held is None:
             raise OpError("oneDNN: no arrays are bound")
         library = self._library
-        if self._lays_out is not None and (self._since is None or not stays(self._held[1], self._since)):
+        if self._lays_out is not None and (self._since is None or not is_unchanged(self._held[1], self._since)):
             since = write_count() if self._keeps else None
             self._execute(self._lays_out)
             self._since = since

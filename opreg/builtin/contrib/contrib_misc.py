@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...core.attrs import Positive
 from ...core.registry import declare, ops
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import add_into, adjoint_pair, computed, wide
+from ..forms import declare_form
+from ..outputs import add_into, adjoint_pair, declare_array_function, wide
 
 __all__: list[str] = []
 
@@ -19,7 +19,7 @@ def fft(data, *, compute_size: int = 128):
     """The discrete Fourier transform along the last axis; real and imaginary parts alternate in the result."""
 
 
-formed(fft, "(..., n) -> (..., 2n)")
+declare_form(fft, "(..., n) -> (..., 2n)")
 
 
 @declare(name="_contrib_ifft")
@@ -27,7 +27,7 @@ def ifft(data, *, compute_size: int = 128):
     """The real part of the inverse Fourier transform, unscaled; ``data`` has the layout of the result of ``fft``."""
 
 
-formed(ifft, "(..., 2n) -> (..., n)")
+declare_form(ifft, "(..., 2n) -> (..., n)")
 
 
 def _spectrum(xp: ArrayModule, data: Array, *, compute_size: int) -> Array:
@@ -40,8 +40,8 @@ def _of_spectrum(xp: ArrayModule, data: Array, *, compute_size: int) -> Array:
     return xp.fft.ifft(pairs[..., 0] + 1j * pairs[..., 1], axis=-1).real * pairs.shape[-2]
 
 
-computed(fft, _spectrum)
-computed(ifft, _of_spectrum)
+declare_array_function(fft, _spectrum)
+declare_array_function(ifft, _of_spectrum)
 adjoint_pair(fft, ifft, like=False)
 
 
@@ -56,7 +56,7 @@ def count_sketch(data, h, s, *, out_dim: Positive, processing_batch_size: int = 
     """
 
 
-formed(count_sketch, "(..., n) (1..., n) (1..., n) -> (..., @out_dim)")
+declare_form(count_sketch, "(..., n) (1..., n) (1..., n) -> (..., @out_dim)")
 
 
 @count_sketch.kernel()  # no body: a body can only add to existing arrays, and none has this length

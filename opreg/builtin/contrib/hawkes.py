@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import gradient_by, wide
+from ..forms import declare_form
+from ..outputs import declare_gradient, wide
 
 __all__: list[str] = []
 
@@ -34,7 +34,7 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
     """
 
 
-formed(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
+declare_form(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
                  "(batch) (batch) -> (batch) (batch, processes)")
 
 
@@ -94,7 +94,7 @@ def backward_hawkesll(g, g_out_state, lda, alpha, beta, state, lags, marks, vali
     """The gradients of the inputs of ``_contrib_hawkesll``, from the gradients of its outputs."""
 
 
-gradient_by(hawkesll, backward_hawkesll)
+declare_gradient(hawkesll, backward_hawkesll)
 
 
 @backward_hawkesll.kernel()  # no body: each event depends on the one before

@@ -17,12 +17,12 @@ from ...custom.composed import composed
 from ...typing import Array, ArrayModule
 from ..outputs import as_output, numbered
 from ..samples import alike
-from ..shapes.shape import unchanged
+from ..shapes.shape import declare_unchanged
 
 __all__: list[str] = []
 
 
-def passed(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
+def pass_gradient(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
     """The gradient rule of an operator that returns its first input; other inputs have no gradient."""
     return (g, *[None] * (len(ins) - 1))
 
@@ -49,8 +49,8 @@ def cast_storage(data, *, stype: Literal["default", "row_sparse", "csr"]):
 
 
 for _op in (copy, stop_gradient, identity_like, cast_storage):
-    unchanged(_op)
-    _op.grad(ZERO if _op is stop_gradient else passed)
+    declare_unchanged(_op)
+    _op.grad(ZERO if _op is stop_gradient else pass_gradient)
 
 for _op in (copy, stop_gradient):
     alike(_op)

@@ -167,7 +167,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     expression = traced(function, len(arguments))
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
-    _shaped(op, broadcasts)
+    _declare_shapes(op, broadcasts)
     attach(op, expression, broadcasts=broadcasts, on_integers=on_integers)
     written = derivatives or [None] * len(arguments)
     slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
@@ -183,7 +183,7 @@ def _stem(name: str) -> str:
     return name.removeprefix("_").removeprefix("elemwise_")
 
 
-def _shaped(op: Op, broadcasts: bool) -> None:
+def _declare_shapes(op: Op, broadcasts: bool) -> None:
     """Declare the shape rule; an operator of one input needs none."""
     if broadcasts:
         op.infer(broadcast)

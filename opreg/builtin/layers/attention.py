@@ -22,8 +22,8 @@ from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
-from ..forms import formed
-from ..outputs import gradient_by, wide, write_out
+from ..forms import declare_form
+from ..outputs import declare_gradient, wide, write_out
 
 __all__ = ["Factor"]
 
@@ -87,7 +87,7 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
     op.flops(lambda ins, outs, *, heads: work(outs[0] if scores else ins[left.place], ins[right.place], heads))
     back.flops(lambda ins, outs, *, heads: 2 * work(ins[0 if scores else 1 + left.place], ins[1 + right.place], heads))
 
-    formed(op, form)
+    declare_form(op, form)
 
     @op.kernel()  # no body: factors are views here, which a body would copy
     def interleaved_xp(xp: ArrayModule, *arrays: Array, heads: int, out: Array | None = None) -> Array:
@@ -112,7 +112,7 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
         return Product(False, False, 1.0, (left.place, right.place), (None, right.laid),
                        lambda y: ops.transpose(y, axes=(2, 0, 1, 3)).reshape(shape))
 
-    gradient_by(op, back)
+    declare_gradient(op, back)
 
     @back.kernel()  # no body: parts of one array are written in place
     def interleaved_back_xp(xp: ArrayModule, g: Array, *arrays: Array, heads: int) -> Sequence[Array]:
@@ -202,4 +202,4 @@ def div_sqrt_dim(data):
     return data / math.isqrt(last) if kind in "iu" else data * (1.0 / math.sqrt(last or 1))
 
 
-formed(div_sqrt_dim, "(..., n) -> (..., n)")
+declare_form(div_sqrt_dim, "(..., n) -> (..., n)")

@@ -186,7 +186,7 @@ def dropout_key(xp: ArrayModule, drops: bool, rng: Any) -> Array:
 
 
 def in_blocks(scores: Shape) -> bool:
-    """Whether the scores of each head, (..., queries, keys), are worth blocks on the host."""
+    """Whether the scores of each head, (..., queries, keys), are so many that blocks of them are faster on the host."""
     return len(scores) > 1 and _WORTH * scores[-2] * scores[-1] > _QUERIES * _KEYS
 
 

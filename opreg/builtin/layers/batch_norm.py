@@ -106,8 +106,8 @@ def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: 
     return dx, ops.zeros_like(gamma) if fix_gamma else product, total
 
 
-def _normalizing(op: Op, *, relu: bool = False, variance: bool = False, population: bool = False
-                 ) -> Callable[..., tuple[Array, ...]]:
+def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, population: bool = False
+                        ) -> Callable[..., tuple[Array, ...]]:
     """Give an operator its rules, and its kernel, which is returned.
 
     ``relu`` sets negative elements to zero. With ``variance`` the third output is the variance, else the inverse
@@ -223,11 +223,11 @@ def nn_batch_norm(data, gamma, beta, moving_mean, moving_var, *, eps: Amount = 1
     """
 
 
-batch_norm_xp = _normalizing(batch_norm)
-_normalizing(batch_norm_with_relu, relu=True)
-_normalizing(batch_norm_v1, variance=True)
-_normalizing(sync_batch_norm, variance=True)
-_normalizing(nn_batch_norm, population=True)
+batch_norm_xp = _declare_batch_norm(batch_norm)
+_declare_batch_norm(batch_norm_with_relu, relu=True)
+_declare_batch_norm(batch_norm_v1, variance=True)
+_declare_batch_norm(sync_batch_norm, variance=True)
+_declare_batch_norm(nn_batch_norm, population=True)
 
 by_axis(batch_norm, (0,))
 for _op in (batch_norm, batch_norm_v1, sync_batch_norm):

@@ -28,7 +28,7 @@ from .correlation import correlate, match, plus, small, spread
 from .sliding import Window, channels_first, channels_last, extent, input_extent, spatial, window
 from .small_correlation import SmallPlan
 
-__all__ = ["run_convolution", "of_deconvolution", "of_weight"]
+__all__ = ["run_convolution", "deconvolution_window", "weight_layout"]
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
@@ -51,7 +51,7 @@ def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: t
     return out
 
 
-def of_weight(layout: str | None, weights_first: bool) -> str | None:
+def weight_layout(layout: str | None, weights_first: bool) -> str | None:
     """The layout of a weight: that of the data, unless ``weights_first``, which convolutions have after a plan has
     changed their layout (``opreg.backends.passes.channels_last``)."""
     return None if weights_first else layout
@@ -89,7 +89,7 @@ def _filled(ins, outs, weights, *, kernel, num_filter, num_group, no_bias, layou
     _check_groups(num_filter, num_group, channels)
     if outs[0] is not None and len(outs[0]) == len(data):
         data = (outs[0][0], *data[1:])
-    return [data, channels_last((*weights(channels), *kernel), of_weight(layout, weights_first)), *bias]
+    return [data, channels_last((*weights(channels), *kernel), weight_layout(layout, weights_first)), *bias]
 
 
 @convolution.fill
@@ -118,7 +118,7 @@ def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, 
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
                               num_filter=num_filter, layout=layout)
     win = window(kernel, stride, dilate, pad)
-    layouts = layout, layout, of_weight(layout, weights_first), None
+    layouts = layout, layout, weight_layout(layout, weights_first), None
     return run_convolution(xp, shape, out, layouts, (data, weight, bias),
                 lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
 
@@ -158,7 +158,7 @@ convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", 
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
 
 
-def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
+def _declare_gradient_kernel(op: Op, forward: Op, compute: Callable[..., object]) -> None:
     """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes; ``other`` is the
     weight for the gradient of the data, and the data for that of the weight."""
     of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
@@ -166,18 +166,18 @@ def _computing(op: Op, forward: Op, compute: Callable[..., object]) -> None:
     @op.kernel()  # no body: images are unfolded a block at a time
     def gradient_xp(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(), target_shape=(),
                     weights_first=False, out=None):
-        others, into = (of_weight(layout, weights_first), layout)[::1 if of_data else -1]
+        others, into = (weight_layout(layout, weights_first), layout)[::1 if of_data else -1]
         if turned:
             size = channels_first((like if of_data else other).shape, layout)[2:]
-            win, _ = of_deconvolution(size, kernel, stride, dilate, pad, adj, target_shape)
+            win, _ = deconvolution_window(size, kernel, stride, dilate, pad, adj, target_shape)
         else:
             win = window(kernel, stride, dilate, pad)
         return run_convolution(xp, like.shape, out, (into, layout, others), (g, other),
                                lambda into, g, other: compute(xp, g, other, into, win, num_group))
 
 
-_computing(convolution_data, convolution, spread)
-_computing(convolution_weight, convolution, match)
+_declare_gradient_kernel(convolution_data, convolution, spread)
+_declare_gradient_kernel(convolution_weight, convolution, match)
 
 
 @convolution_data.prepare
@@ -261,8 +261,8 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
 of_rows(deconvolution, 0)
 
 
-def of_deconvolution(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
-                     target_shape: Shape) -> tuple[Window, Shape]:
+def deconvolution_window(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,
+                         target_shape: Shape) -> tuple[Window, Shape]:
     """The window of the convolution that is transposed, and the spatial output shape."""
     win = window(kernel, stride, dilate, pad)
     full = tuple([s * (n - 1) + r for n, s, r in zip(size, win.stride, win.reach)])
@@ -295,7 +295,7 @@ def deconvolution_fill(ins, outs, *, kernel, num_filter, num_group, no_bias, lay
 @deconvolution.infer
 def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter, layout):
     x = spatial(data, kernel, layout)
-    places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
+    places = deconvolution_window(x[2:], kernel, stride, dilate, pad, adj, target_shape)[1]
     return channels_last((x[0], num_filter, *places), layout)
 
 
@@ -303,7 +303,7 @@ def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad,
 def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
                      num_group, layout, out=None):
     x = channels_first(data.shape, layout)
-    win, places = of_deconvolution(x[2:], kernel, stride, dilate, pad, adj, target_shape)
+    win, places = deconvolution_window(x[2:], kernel, stride, dilate, pad, adj, target_shape)
 
     def compute(y: Array, x: Array, w: Array, b: Array | None) -> None:
         spread(xp, x, w, y, win, num_group)
@@ -317,8 +317,8 @@ def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
 deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
 
-_computing(deconvolution_data, deconvolution, correlate)
-_computing(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
+_declare_gradient_kernel(deconvolution_data, deconvolution, correlate)
+_declare_gradient_kernel(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
     xp, data, g, weight, win, num_group))
 
 

@@ -16,7 +16,7 @@ from ...core.op import Op
 from ...core.rules import EpilogueOperator
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from .convolution import convolution, convolution_infer, of_weight, run_convolution, work_of
+from .convolution import convolution, convolution_infer, run_convolution, weight_layout, work_of
 from .correlation import Then, correlate
 from .sliding import channels_first, window
 
@@ -91,7 +91,7 @@ def folded_convolution_xp(xp, data, weight, *rest, kernel, stride, dilate, pad, 
         other = _split(channels_first(other, layout), num_group)
     scale, shift = [None if v is None else v.reshape(num_group, -1, *(1,) * rank) for v in (scale, shift)]
     then = _finish(xp, scale, shift, other, relu)
-    return run_convolution(xp, shape, out, (layout, layout, of_weight(layout, weights_first)), (data, weight),
+    return run_convolution(xp, shape, out, (layout, layout, weight_layout(layout, weights_first)), (data, weight),
                            lambda y, x, w: correlate(xp, x, w, y, win, num_group, then))
 
 

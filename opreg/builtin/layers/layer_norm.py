@@ -14,7 +14,7 @@ from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import RowLayout, column_sum, row_mean
-from ..forms import formed
+from ..forms import declare_form
 from ..looped import looped
 from ..samples import along, repeated, size_of
 from .normalize import (
@@ -152,7 +152,7 @@ def instance_norm(data, gamma, beta, *, eps: Amount = 1e-3):
     """
 
 
-formed(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
+declare_form(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
                       "(samples, channels) (samples, channels)")
 
 
@@ -168,7 +168,7 @@ def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: Amount = 1e-
     """
 
 
-formed(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
+declare_form(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
                    "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
 
 
@@ -180,7 +180,7 @@ def _sample_norm(x: Any, gamma: Any, beta: Any, *, eps: float, inverse_shown: bo
     return moved * (inverse * gamma) + beta, mean, inverse if inverse_shown else deviation
 
 
-def _by_sample(op: Op, inverse_shown: bool) -> None:
+def _declare_norm(op: Op, inverse_shown: bool) -> None:
     """Declare the common rules of norms of groups of channels; without ``num_groups`` each channel is a group. The
     third output is the standard deviation, or its inverse."""
 
@@ -207,5 +207,5 @@ def _by_sample(op: Op, inverse_shown: bool) -> None:
                 ops._reduce_like(total, beta))
 
 
-_by_sample(instance_norm, True)
-_by_sample(group_norm, False)
+_declare_norm(instance_norm, True)
+_declare_norm(group_norm, False)

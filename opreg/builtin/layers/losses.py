@@ -22,16 +22,16 @@ from ...elementwise.loops import Loop, Sets, sets
 from ...elementwise.rows import RowLayout, column, column_sum, row_size, row_sum
 from ...errors import ShapeError
 from ...typing import Array
-from ..forms import formed
+from ..forms import declare_form
 from ..looped import attach_loops, looped, results_of
 from ..outputs import (
-    gradient_by,
+    declare_gradient,
     in_dtype_of,
     like_inputs,
     one_of,
     widened,
 )
-from ..shapes.shape import delivered, unchanged
+from ..shapes.shape import declare_unchanged, delivered
 from .softmax import softmax_of
 
 __all__: list[str] = []
@@ -132,7 +132,7 @@ def backward_softmax_output(output, label, *, grad_scale: float = 1.0, ignore_la
 
 
 backward_softmax_output.infer(like_inputs(0))
-gradient_by(softmax_output, backward_softmax_output)  # the gradient of the loss, not of the output
+declare_gradient(softmax_output, backward_softmax_output)  # the gradient of the loss, not of the output
 
 
 def _to_class(y: Any, label: Any, *, spread: float, peak: float, ignored: float | None, by_output: bool,
@@ -263,7 +263,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
     _op.infer(like_inputs(0))  # a label has as many elements, but may have another shape
 
 for _op in (linear_regression_output, mae_regression_output):
-    unchanged(_op)
+    declare_unchanged(_op)
 
 
 def _logistic(x: Any) -> Any:
@@ -289,9 +289,9 @@ looped(backward_regression)(_by_sample(_slope))
 looped(backward_mae)(_by_sample(_sign_gradient))
 
 # Gradients of losses, which are not those of the outputs.
-gradient_by(linear_regression_output, backward_regression)
-gradient_by(logistic_regression_output, backward_regression)
-gradient_by(mae_regression_output, backward_mae)
+declare_gradient(linear_regression_output, backward_regression)
+declare_gradient(logistic_regression_output, backward_regression)
+declare_gradient(mae_regression_output, backward_mae)
 
 
 # --------------------------------------------------------------------------------------------- SVMOutput
@@ -315,12 +315,12 @@ def backward_svm_output(output, label, *, margin: float = 1.0, regularization_co
     """The gradient of ``SVMOutput``."""
 
 
-formed(svm_output, "(..., classes) (...) -> (..., classes)")
+declare_form(svm_output, "(..., classes) (...) -> (..., classes)")
 
-unchanged(svm_output)
+declare_unchanged(svm_output)
 
 
-gradient_by(svm_output, backward_svm_output)
+declare_gradient(svm_output, backward_svm_output)
 
 
 def _through_svm(x: Any, label: Any, *, margin: float, factor: float, linear: bool) -> Any:
@@ -354,7 +354,7 @@ def make_loss(data):
 
 
 for _op in (make_loss_scaled, make_loss):
-    unchanged(_op)
+    declare_unchanged(_op)
 
 
 @make_loss.grad
@@ -377,7 +377,7 @@ def backward_make_loss_xp(xp, data, *, grad_scale, valid_thresh, normalization):
     return xp.zeros_like(data) + number_on(xp, scale, data.dtype)
 
 
-gradient_by(make_loss_scaled, backward_make_loss)
+declare_gradient(make_loss_scaled, backward_make_loss)
 
 
 # --------------------------------------------------------------------------------- softmax_cross_entropy
@@ -395,7 +395,7 @@ def softmax_cross_entropy(data, label):
     return in_dtype_of(-ops.sum(ops.log(chosen), axis=0, keepdims=True), data)
 
 
-formed(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
+declare_form(softmax_cross_entropy, "(batch, classes) (batch) -> (1)")
 
 
 def _cost(x: Any, label: Any) -> Any:
@@ -413,8 +413,8 @@ def backward_softmax_cross_entropy(g, data, label):
     """The gradient of ``softmax_cross_entropy``."""
 
 
-formed(backward_softmax_cross_entropy, "(1) (batch, classes) (batch) -> (batch, classes)")
-gradient_by(softmax_cross_entropy, backward_softmax_cross_entropy)
+declare_form(backward_softmax_cross_entropy, "(1) (batch, classes) (batch) -> (batch, classes)")
+declare_gradient(softmax_cross_entropy, backward_softmax_cross_entropy)
 
 
 def _cost_slope(g: Any, x: Any, label: Any) -> Any:
@@ -448,7 +448,7 @@ def identity_attach_kl_sparse_reg(data, moving_avg, *, sparseness_target: float 
     """
 
 
-formed(identity_attach_kl_sparse_reg, "(batch, units, ...) (units) -> (batch, units, ...) (units)")
+declare_form(identity_attach_kl_sparse_reg, "(batch, units, ...) (units) -> (batch, units, ...) (units)")
 
 
 @identity_attach_kl_sparse_reg.kernel()  # no body: training changes a state
@@ -467,7 +467,7 @@ def backward_kl_sparse_reg(g, average, *, sparseness_target: float = 0.1, penalt
     term once more."""
 
 
-gradient_by(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)
+declare_gradient(identity_attach_kl_sparse_reg, backward_kl_sparse_reg)
 
 
 def _kl_gradient(g: Any, average: Any, *, target: float, penalty: float) -> Any:

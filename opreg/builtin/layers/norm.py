@@ -12,7 +12,7 @@ from ...elementwise.loops import sets
 from ...elementwise.rows import RowLayout, row_sum
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import adjoint_pair, wide
 
@@ -99,7 +99,7 @@ def lrn(data, *, alpha: float = 1e-4, beta: float = 0.75, knorm: float = 2.0, ns
     """
 
 
-formed(lrn, "(samples, channels, ...) -> (samples, channels, ...) (samples, channels, ...)")
+declare_form(lrn, "(samples, channels, ...) -> (samples, channels, ...) (samples, channels, ...)")
 
 
 @lrn.kernel()  # no body: it takes 15% longer eagerly, and 19% for images of 27 pixels

@@ -92,8 +92,8 @@ def _check_statistics(data: Shape, others: Sequence[Shape], over: Over, axis: in
     return expected
 
 
-def _over_sets(op: Op, data: int, statistics: Sequence[int], count: int, compute: Callable[..., Any]
-               ) -> Callable[..., Any]:
+def _declare_set_kernel(op: Op, data: int, statistics: Sequence[int], count: int, compute: Callable[..., Any]
+                        ) -> Callable[..., Any]:
     """Declare the kernel of an operator on sets of elements, and its shape rule if it has none; returns the kernel.
 
     Parameters
@@ -198,7 +198,7 @@ def _scaled(xp: ArrayModule, layout: Layout, y: Array, x: Array, scale: Array) -
     by_rows(xp, x, lambda rows: xp.multiply(x[rows], _part(scale, rows), out=y[rows]))
 
 
-_over_sets(normalize_scale, 0, (1,), 0, _scaled)
+_declare_set_kernel(normalize_scale, 0, (1,), 0, _scaled)
 _loop_for_devices(normalize_scale, lambda x, scale: x * scale, (RowLayout.ELEMENT, RowLayout.ROW))
 
 
@@ -213,7 +213,7 @@ def normalize_total(data, like, *, over: Over = "batch", axis: int = 1, num_grou
     """The sum of each set, in the dtype of ``like``."""
 
 
-_over_sets(normalize_total, 0, (1,), 1, lambda xp, layout, data, like: [
+_declare_set_kernel(normalize_total, 0, (1,), 1, lambda xp, layout, data, like: [
     einsum_of(xp)(layout.total, wide(data).reshape(layout.view))])
 _loop_for_devices(normalize_total, row_sum, (RowLayout.ELEMENT,))
 linear(normalize_total, "_normalize_expand", slice(0, 1))
@@ -224,7 +224,7 @@ def normalize_expand(values, like, *, over: Over = "batch", axis: int = 1, num_g
     """For each element of ``like`` the element of ``values`` for its set; ``over`` chooses the sets."""
 
 
-_over_sets(normalize_expand, 1, (0,), 0, lambda xp, layout, y, like, values: xp.copyto(
+_declare_set_kernel(normalize_expand, 1, (0,), 0, lambda xp, layout, y, like, values: xp.copyto(
     y, values.reshape(layout.keep)))
 linear(normalize_expand, "_normalize_total", slice(0, 1))
 
@@ -244,7 +244,7 @@ def _moments_of(x: Any, *, eps: float) -> tuple[Any, Any]:
     return mean, 1.0 / sqrt(row_mean(square(x - mean)) + eps)
 
 
-_over_sets(normalize_moments, 0, (1,), 2, _moments)
+_declare_set_kernel(normalize_moments, 0, (1,), 2, _moments)
 _loop_for_devices(normalize_moments, _moments_of, (RowLayout.ELEMENT,))
 
 
@@ -296,7 +296,7 @@ def _sums(xp: ArrayModule, layout: Layout, g: Array, data: Array, mean: Array, i
     return [(product - mean * total) * inverse, total]
 
 
-backward_sums_xp = _over_sets(backward_sums, 1, (2, 3), 2, _sums)
+backward_sums_xp = _declare_set_kernel(backward_sums, 1, (2, 3), 2, _sums)
 _loop_for_devices(backward_sums, lambda g, x, mean, inverse: (row_sum(g * (x - mean)) * inverse, row_sum(g)),
                   (RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW, RowLayout.ROW))
 by_axis(backward_sums, (0, 1), outs=())
@@ -351,7 +351,7 @@ def _slope(g: Any, x: Any, *statistics: Any) -> Any:
     return slope * (inverse * gamma[0] if gamma else inverse)
 
 
-backward_normalize_xp = _over_sets(backward_normalize, 1, (), 0, _through_normalized)
+backward_normalize_xp = _declare_set_kernel(backward_normalize, 1, (), 0, _through_normalized)
 _loop_for_devices(backward_normalize, _slope, (RowLayout.ELEMENT,) * 2 + (RowLayout.ROW,) * 4, 2)
 
 

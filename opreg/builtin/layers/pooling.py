@@ -289,7 +289,7 @@ def pooling_infer(data, *, kernel, pool_type, global_pool, pooling_convention, s
     return _output(data, kernel, stride, pad, global_pool, pooling_convention, layout)
 
 
-def _pooling(op: Op, framed: bool = False) -> None:
+def _declare_pooling(op: Op, framed: bool = False) -> None:
     """Declare the kernel of pooling; ``framed`` as ``Pooling_v1`` pads."""
 
     @op.kernel()  # no body: windows are strided views
@@ -328,7 +328,7 @@ def _pooling(op: Op, framed: bool = False) -> None:
         return out
 
 
-_pooling(pooling)
+_declare_pooling(pooling)
 
 
 def _norm(xp: ArrayModule, x: Array, pool: Pool, p: int) -> Array:
@@ -430,7 +430,7 @@ def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Arr
         out[to] += _masked(xp, h[read], hit)
 
 
-def _by_maxima(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
+def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
     """Declare the kernel of an operator that moves its first input from or to the first place of a window that has the
     maximum, or all of them; the output has the shape of the input ``like``."""
 
@@ -453,8 +453,8 @@ def _by_maxima(op: Op, move: Callable[..., None], like: int = 1, first: bool = T
         return out
 
 
-_by_maxima(pooling_max, _spread_from_maxima)
-_by_maxima(pooling_at_max, _read_at_maxima, like=2)
+_declare_maximum_kernel(pooling_max, _spread_from_maxima)
+_declare_maximum_kernel(pooling_at_max, _read_at_maxima, like=2)
 
 
 # -------------------------------------------------------------------------------------------- Pooling_v1
@@ -473,11 +473,11 @@ def pooling_v1_infer(data, *, kernel, global_pool, pooling_convention, stride, p
     return _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
 
 
-_pooling(pooling_v1, framed=True)
+_declare_pooling(pooling_v1, framed=True)
 pooling_v1_max = register(Op(
     "_backward_Pooling_v1", pooling_v1.signature.schema, ("g", "data", "maxima"), cheap=True,
     doc="The gradient of maxima: it goes to all places of the window that have the maximum."))
-_by_maxima(pooling_v1_max, _spread_from_maxima, first=False)
+_declare_maximum_kernel(pooling_v1_max, _spread_from_maxima, first=False)
 
 
 @pooling_v1_max.infer

@@ -17,7 +17,7 @@ from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, gradient_by, wide
+from ..outputs import declare_gradient, floating, wide
 from . import rnn_layer
 from .rnn_parts import GATES, Kind, Residuals, count, kind_of, parts_of, reserve_size, views
 
@@ -171,7 +171,7 @@ def _split(mode: str, inputs: Sequence[T]) -> tuple[list[T], list[T], T]:
     return list(inputs[:heads]), list(inputs[heads:-1]), inputs[-1]
 
 
-gradient_by(rnn, backward_rnn)
+declare_gradient(rnn, backward_rnn)
 
 
 @backward_rnn.types
@@ -189,7 +189,7 @@ def backward_rnn_xp(xp, *arrays, out=None, **attrs):
 # -------------------------------------------------------------------------------------------------- layers
 
 
-def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
+def _reverse_time(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
     """(time, batch, features) with the time of each sample reversed; steps beyond its length keep their position."""
     if lengths is None:
         return xp.ascontiguousarray(x[::-1])
@@ -200,21 +200,21 @@ def _turned(xp: ArrayModule, x: Array, lengths: Array | None) -> Array:
 
 def _inputs_by_direction(xp: ArrayModule, kind: Kind, x: Array, lengths: Array | None) -> list[Array]:
     """A layer's input as each direction reads it."""
-    return [x] if kind.directions == 1 else [x, _turned(xp, x, lengths)]
+    return [x] if kind.directions == 1 else [x, _reverse_time(xp, x, lengths)]
 
 
-def _ahead_back(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -> Array:
+def _reverse_gradient(xp: ArrayModule, kind: Kind, dy: Array, lengths: Array | None) -> Array:
     """(directions, time, batch, features) of a gradient whose features are concatenated over directions."""
     if kind.directions == 1:
         return xp.expand_dims(dy, 0)
-    return xp.stack([dy[..., :kind.out], _turned(xp, dy[..., kind.out:], lengths)])
+    return xp.stack([dy[..., :kind.out], _reverse_time(xp, dy[..., kind.out:], lengths)])
 
 
-def _together(xp: ArrayModule, y: Array, lengths: Array | None) -> Array:
+def _join_directions(xp: ArrayModule, y: Array, lengths: Array | None) -> Array:
     """Results (directions, time, batch, size) joined to (time, batch, directions * size)."""
     if y.shape[0] == 1:
         return y[0]
-    return xp.concatenate([y[0], _turned(xp, y[1], lengths)], axis=2)
+    return xp.concatenate([y[0], _reverse_time(xp, y[1], lengths)], axis=2)
 
 
 def _counts(xp: ArrayModule, time: int, lengths: Array, dtype: np.dtype) -> Array:
@@ -265,7 +265,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
         residuals, directions = layers[layer], slice(layer * d, (layer + 1) * d)
         if residuals.mask.size:
             dy = dy * residuals.mask
-        dy_each = _ahead_back(xp, kind, dy, lengths)
+        dy_each = _reverse_gradient(xp, kind, dy, lengths)
         if counts is not None:
             dy_each = dy_each * counts
         below = data if layer == 0 else _output(xp, layers[layer - 1], counts, lengths)
@@ -277,7 +277,7 @@ def run_back(xp: ArrayModule, backward: Callable, arrays: Sequence[Array], out: 
         if d_cell is not None:
             d_cell[directions] = dc
         if dx is not None:
-            dy = dx[0] if d == 1 else dx[0] + _turned(xp, dx[1], lengths)
+            dy = dx[0] if d == 1 else dx[0] + _reverse_time(xp, dx[1], lengths)
     return _store_results((dy, d_parameters, d_state, *(() if d_cell is None else (d_cell,))), out)
 
 
@@ -292,7 +292,7 @@ def _room_for_input(xp: ArrayModule, kind: Kind, x: Array, out: Outs, layer: int
 def _output(xp: ArrayModule, residuals: Residuals, counts: Array | None, lengths: Array | None) -> Array:
     """The output of a layer, input of the layer above."""
     y = residuals.states[:, 1:]
-    y = _together(xp, y if counts is None else y * counts, lengths)
+    y = _join_directions(xp, y if counts is None else y * counts, lengths)
     return y * residuals.mask if residuals.mask.size else y
 
 

@@ -16,7 +16,7 @@ from ...backends.blas import matmul
 from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
-from .rnn_parts import Kind, Part, Residuals, of_gates
+from .rnn_parts import Kind, Part, Residuals, gate_view
 
 __all__ = ["backward", "forward", "products", "rows_of", "scratch"]
 
@@ -102,7 +102,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     gates = residuals.gates if kind.gates > 1 else residuals.states[:, None, 1:]
     time, batch = gates.shape[2:4]
     scale = _halves(xp, kind, gates.dtype)
-    w = {name: [of_gates(kind, part[name], parameters) for part in parts]
+    w = {name: [gate_view(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
         xp.matmul(rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
@@ -193,19 +193,19 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     to ``dx`` unless that is None. ``dy`` is the gradient of the states, ``ends`` the gradients of the last states and
     cells.
     """
-    da, db, dh, dc, d_shown = _through_time(xp, kind, parts, parameters, residuals, dy, ends, counts)
+    da, db, dh, dc, d_shown = _backward_through_time(xp, kind, parts, parameters, residuals, dy, ends, counts)
     products(xp, kind, parts, parameters, residuals, x, da, db, d_shown, d_parameters, dx)
     return dh, dc
 
 
-def _through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array, residuals: Residuals,
-                  dy: Array, ends: tuple[Array, Array | None], counts: Array | None
-                  ) -> tuple[Array, Array, Array, Array | None, Array | None]:
+def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameters: Array,
+                           residuals: Residuals, dy: Array, ends: tuple[Array, Array | None], counts: Array | None
+                           ) -> tuple[Array, Array, Array, Array | None, Array | None]:
     """Backward through time. Returns the gradients of the gates' pre-activations (the parts from the input, and the
     parts from the state), of the first states and cells, and of the states before projection."""
     directions, time, batch, _ = dy.shape
     db, extra = _slopes(xp, kind, residuals)
-    product = _Product(xp, kind, xp.stack([of_gates(kind, part["state"], parameters) for part in parts]), batch)
+    product = _Product(xp, kind, xp.stack([gate_view(kind, part["state"], parameters) for part in parts]), batch)
     projection = xp.stack([part["projection"].of(parameters) for part in parts]) if kind.projection else None
     d_shown = xp.empty_like(dy) if kind.projection else None
     cells = residuals.cells[:, 1:]

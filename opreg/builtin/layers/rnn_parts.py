@@ -14,7 +14,7 @@ from ...core.spec import Shape
 from ...errors import AttrError
 from ...typing import Array
 
-__all__ = ["GATES", "Residuals", "Kind", "Part", "count", "kind_of", "of_gates", "parts_of", "reserve_size", "views"]
+__all__ = ["GATES", "Residuals", "Kind", "Part", "count", "kind_of", "gate_view", "parts_of", "reserve_size", "views"]
 
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "lstm": 4, "gru": 3}
 
@@ -112,7 +112,7 @@ def parts_of(kind: Kind, inputs: int) -> list[list[dict[str, Part]]]:
     return layers
 
 
-def of_gates(kind: Kind, part: Part, vector: Array) -> Array:
+def gate_view(kind: Kind, part: Part, vector: Array) -> Array:
     """The part of a vector as a view with gates as the first axis."""
     return part.of(vector).reshape(kind.gates, kind.size, *part.shape[1:])
 

@@ -14,7 +14,7 @@ from ...core.registry import declare
 from ...core.spec import as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import add_into, floating, gradient_by, wide
+from ..outputs import add_into, declare_gradient, floating, wide
 from .softmax import log_softmax_of
 
 __all__: list[str] = []
@@ -162,7 +162,7 @@ def backward_ctc_loss(g, data, label, data_lengths, label_lengths, output0, outp
     """The gradient of ``CTCLoss``; its outputs are the loss and the forward sums."""
 
 
-gradient_by(ctc_loss, backward_ctc_loss)
+declare_gradient(ctc_loss, backward_ctc_loss)
 
 
 @backward_ctc_loss.types

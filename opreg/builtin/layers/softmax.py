@@ -211,7 +211,7 @@ by_loop(backward_softmax)
 by_loop(backward_log_softmax)
 
 
-def _by_output(op: Op, back: Op, sign: float = 1.0) -> None:
+def _declare_gradient_of_output(op: Op, back: Op, sign: float = 1.0) -> None:
     """Declare the gradient, by an operator that reads the output; its dtype need not be that of the data."""
 
     @op.grad  # the derivative of the loop computes the output once more
@@ -220,6 +220,6 @@ def _by_output(op: Op, back: Op, sign: float = 1.0) -> None:
         return (dx if dtype is None else ops._backward_cast(dx, ins[0]), None)[:len(ins)]
 
 
-_by_output(softmax, backward_softmax)
-_by_output(softmin, backward_softmax, -1.0)
-_by_output(log_softmax, backward_log_softmax)
+_declare_gradient_of_output(softmax, backward_softmax)
+_declare_gradient_of_output(softmin, backward_softmax, -1.0)
+_declare_gradient_of_output(log_softmax, backward_log_softmax)

@@ -16,11 +16,20 @@ from ...core.spec import ANY, Shape, check_axis, flattened, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, as_output, computed, gradient_by, in_dtype_of, like_inputs, linear
+from ..forms import declare_form
+from ..outputs import (
+    adjoint_pair,
+    as_output,
+    declare_array_function,
+    declare_gradient,
+    declare_input_shape,
+    in_dtype_of,
+    like_inputs,
+    linear,
+)
 from ..places import declare_reads, declare_writes
 from ..shapes.shape import copy_view
-from .indexing import check_some, integer_indices, puts_back
+from .indexing import check_some, declare_scatter, integer_indices
 
 __all__: list[str] = []
 
@@ -31,7 +40,8 @@ def _columns(xp: ArrayModule, indices: Array) -> tuple:
     return tuple([integers[i] for i in range(integers.shape[0])])
 
 
-def _replaces(op: Op, values: int, places: Callable[[ArrayModule, Array], Any], read: str | None = None) -> None:
+def _declare_replacement(op: Op, values: int, places: Callable[[ArrayModule, Array], Any],
+                         read: str | None = None) -> None:
     """Declare that the output of an operator is its first input with some elements replaced by those of the input
     ``values``. ``places(xp, indices)`` gives their positions; the remaining input holds the indices. The operator has a
     gradient if an operator ``read`` gathers the elements at such indices."""
@@ -93,11 +103,11 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
     ``gather_nd`` reads."""
 
 
-agreeing(gather_sum, 0, lambda g, indices, data=None, *, shape: (
+declare_input_shape(gather_sum, 0, lambda g, indices, data=None, *, shape: (
     integer_indices := data if shape is None else shape, _gathered_shape(integer_indices, indices)))
 
 
-gradient_by(gather_nd, gather_sum)
+declare_gradient(gather_nd, gather_sum)
 
 
 def _parts_at(xp: ArrayModule, indices: Array, shape: Shape) -> Array:
@@ -109,7 +119,7 @@ def _parts_at(xp: ArrayModule, indices: Array, shape: Shape) -> Array:
     return places.reshape(places.size, 1) * inner + xp.arange(inner)
 
 
-puts_back(gather_sum, _parts_at)
+declare_scatter(gather_sum, _parts_at)
 
 
 @declare(types="T,I->T")
@@ -122,7 +132,8 @@ def _sized(shape: int | Shape) -> Shape:
     return (shape,) if isinstance(shape, int) else shape
 
 
-agreeing(scatter_nd, 0, lambda data, indices, *, shape: (_sized(shape), _gathered_shape(_sized(shape), indices)))
+declare_input_shape(scatter_nd, 0,
+                    lambda data, indices, *, shape: (_sized(shape), _gathered_shape(_sized(shape), indices)))
 
 
 declare_writes(scatter_nd, lambda xp, data, indices, *, shape: (
@@ -141,10 +152,10 @@ def scatter_set_nd(lhs, rhs, indices, *, shape: int | tuple[int, ...] = ()):
 scatter_set_nd.fill(as_output)
 
 
-agreeing(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _gathered_shape(lhs, indices)))
+declare_input_shape(scatter_set_nd, 1, lambda lhs, rhs, indices: (lhs, _gathered_shape(lhs, indices)))
 
 
-_replaces(scatter_set_nd, 1, _columns, "gather_nd")
+_declare_replacement(scatter_set_nd, 1, _columns, "gather_nd")
 
 
 # ------------------------------------------------------------------------------------- parts along an axis
@@ -160,10 +171,10 @@ def _copied(old_tensor: Shape, index_vector: Shape, new_tensor: Shape) -> tuple[
     return old_tensor, (*index_vector, *old_tensor[1:])
 
 
-agreeing(index_copy, 2, _copied)
+declare_input_shape(index_copy, 2, _copied)
 
 
-_replaces(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64), "take")
+_declare_replacement(index_copy, 2, lambda xp, index_vector: index_vector.astype(xp.int64), "take")
 
 
 @declare(name="_contrib_boolean_mask", types="T,I->T", partly=(0,), aliases=("_npi_boolean_mask",))
@@ -180,7 +191,7 @@ def _masked(data: Shape, index: Shape, *, axis: int) -> tuple[Shape, Shape]:
     return (*data[:axis], ANY, *data[axis + 1:]), (data[axis],)
 
 
-agreeing(boolean_mask, 1, _masked)
+declare_input_shape(boolean_mask, 1, _masked)
 
 
 @boolean_mask.infer_from_data
@@ -223,7 +234,7 @@ boolean_mask_like.infer(like_inputs(2))
 
 for _op in (boolean_mask, boolean_mask_like):
     declare_reads(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
-    gradient_by(_op, boolean_mask_put)
+    declare_gradient(_op, boolean_mask_put)
 
 
 # ----------------------------------------------------------------- results whose length depends on values
@@ -249,7 +260,7 @@ def nonzero_shape(xp, x):
     return (xp.count_nonzero(x), x.ndim)
 
 
-computed(nonzero, lambda xp, x: xp.stack(xp.nonzero(x), axis=1))  # no body: its shape depends on values
+declare_array_function(nonzero, lambda xp, x: xp.stack(xp.nonzero(x), axis=1))  # no body: its shape depends on values
 nonzero.grad(ZERO)
 
 
@@ -296,7 +307,7 @@ def _unique(xp: ArrayModule, data: Array, *, return_index: bool, return_inverse:
     return (result[0], *[array.reshape(array.size) for array in result[1:]]) if isinstance(result, tuple) else result
 
 
-computed(unique, _unique)  # no body: its shape depends on values
+declare_array_function(unique, _unique)  # no body: its shape depends on values
 unique.grad(ZERO)
 
 
@@ -315,7 +326,7 @@ def fill_element_0index_infer(lhs, mhs, rhs):
     return lhs
 
 
-_replaces(fill_element_0index, 1, lambda xp, rhs: (xp.arange(rhs.shape[0]), rhs.astype(xp.int64)))
+_declare_replacement(fill_element_0index, 1, lambda xp, rhs: (xp.arange(rhs.shape[0]), rhs.astype(xp.int64)))
 
 
 @composed(name="_onehot_encode", types="I,T->T", unread=(1,))
@@ -324,7 +335,7 @@ def onehot_encode(lhs, rhs):
     return ops.one_hot(lhs, depth=rhs.shape[1], dtype=rhs.dtype)
 
 
-formed(onehot_encode, "(rows) (rows, columns) -> (rows, columns)")
+declare_form(onehot_encode, "(rows) (rows, columns) -> (rows, columns)")
 
 
 # ---------------------------------------------------------------------------------------------- diagonals

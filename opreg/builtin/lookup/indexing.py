@@ -22,13 +22,13 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import declare_reads, declare_writes
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
 
-__all__ = ["integer_indices", "check_some", "choosing", "add_at", "places_along", "puts_back"]
+__all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
 
 _FLOAT32 = np.dtype("float32")
 #: Largest number of indices for which arrays that depend only on their shape are cached.
@@ -93,7 +93,7 @@ def places_along(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Ar
     return indices if inner == 1 else indices * inner + xp.arange(inner)
 
 
-def puts_back(op: Op, places: Callable[..., Array], sums: bool = True, spare: bool = False) -> None:
+def declare_scatter(op: Op, places: Callable[..., Array], sums: bool = True, spare: bool = False) -> None:
     """Declare that an operator scatters elements into zeros, in the shape of its last input or of its attribute
     ``shape``.
 
@@ -129,7 +129,7 @@ def take_infer(a, indices, *, axis):
     return (*a[:axis], *indices, *a[axis + 1:])
 
 
-def _looking_up(op: Op, data: int) -> None:
+def _declare_gather(op: Op, data: int) -> None:
     """Declare the kernel of an operator that gathers slices of its input ``data``, at the indices in the other
     input."""
 
@@ -150,7 +150,7 @@ def _looking_up(op: Op, data: int) -> None:
         return look_up
 
 
-_looking_up(take, 0)
+_declare_gather(take, 0)
 
 
 @take.vmap
@@ -189,7 +189,7 @@ def _slices_at(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int, mode
     return places_along(xp, integer_indices(xp, indices, shape[axis], mode).reshape(1, -1, 1), shape, axis)
 
 
-puts_back(take_sum, _slices_at)
+declare_scatter(take_sum, _slices_at)
 adjoint_pair(take, take_sum)
 
 
@@ -234,10 +234,10 @@ def embedding(data, weight, *, input_dim: Positive, output_dim: Count, dtype: np
     """Rows of ``weight`` at the integers in ``data``; integers out of range are clipped."""
 
 
-formed(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
+declare_form(embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
 
 
-_looking_up(embedding, 1)
+_declare_gather(embedding, 1)
 
 
 @embedding.grad
@@ -262,7 +262,7 @@ def sparse_embedding(data, weight, *, input_dim: Positive, output_dim: Count, dt
     return ops.Embedding(data, weight, input_dim=input_dim, output_dim=output_dim, dtype=dtype, sparse_grad=True)
 
 
-formed(sparse_embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
+declare_form(sparse_embedding, "(...) (@input_dim, @output_dim) -> (..., @output_dim)")
 
 
 @sparse_embedding.few_rows
@@ -375,7 +375,7 @@ def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, m
 along(pick_put, of=2, flat=True)
 
 
-puts_back(pick_put, _picks, sums=False)
+declare_scatter(pick_put, _picks, sums=False)
 
 
 @pick_put.prepare
@@ -403,7 +403,7 @@ def batch_take(a, indices):
     return ops.pick(a, indices, axis=1)
 
 
-formed(batch_take, "(rows, columns) (rows)")
+declare_form(batch_take, "(rows, columns) (rows)")
 
 
 # ------------------------------------------------------------------------------------- one_hot and where
@@ -419,7 +419,7 @@ def one_hot(indices, *, depth: Count, on_value: Number = 1.0, off_value: Number 
 alike(one_hot)
 
 
-formed(one_hot, "(...) -> (..., @depth)")
+declare_form(one_hot, "(...) -> (..., @depth)")
 
 
 @one_hot.kernel()  # no body: it writes to indices of a filled array
@@ -460,7 +460,7 @@ def where_infer(condition, x, y):
     return x
 
 
-def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
+def declare_choice(op: Op, number_there: bool = False, rows: bool = False) -> None:
     """Declare that an operator selects its second input where its first is nonzero, and its third elsewhere.
 
     Parameters
@@ -493,7 +493,7 @@ def choosing(op: Op, number_there: bool = False, rows: bool = False) -> None:
         return choose
 
 
-choosing(where, rows=True)
+declare_choice(where, rows=True)
 
 
 @where.grad

@@ -14,7 +14,7 @@ from ...core.registry import declare
 from ...core.spec import Shape, is_floating, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import adjoint_pair, gradient_by, linear
+from ..outputs import adjoint_pair, declare_gradient, linear
 from ..places import declare_reads, declare_writes
 from ..shapes.shape import constant
 from .indexing import check_some
@@ -35,7 +35,7 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
         raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
 
 
-def _padded(op: Op, last: bool = False) -> None:
+def _declare_sequence_shapes(op: Op, last: bool = False) -> None:
     """Declare the shapes of an operator on padded sequences, whose output is like the data, or has only the ``last``
     step of each sequence."""
 
@@ -68,7 +68,7 @@ def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, v
     """``data`` with ``value`` after the end of each sequence."""
 
 
-_padded(sequence_mask)
+_declare_sequence_shapes(sequence_mask)
 
 
 @sequence_mask.view
@@ -76,8 +76,8 @@ def sequence_mask_view(array, *, use_sequence_length):
     return None if use_sequence_length else array
 
 
-def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
-                ) -> tuple[Array, Any, Any]:
+def _padding_mask(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
+                  ) -> tuple[Array, Any, Any]:
     """The data, the mask of the padding of each sequence, and the value written there."""
     if length is None:
         return data, slice(0), 0
@@ -85,7 +85,7 @@ def _behind_end(xp: ArrayModule, data: Array, length: Array | None = None, *, va
     return data, times >= lengths, value if is_floating(data.dtype) else constant(xp, value, data.dtype)
 
 
-declare_writes(sequence_mask, _behind_end)
+declare_writes(sequence_mask, _padding_mask)
 
 
 linear(sequence_mask, sequence_mask, without=("value",))
@@ -109,7 +109,7 @@ def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, a
     """The last step of each sequence."""
 
 
-_padded(sequence_last, last=True)
+_declare_sequence_shapes(sequence_last, last=True)
 
 
 @sequence_last.view
@@ -126,7 +126,7 @@ def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = F
     """Zeros of the shape of ``data`` with ``g`` at the last step of each sequence."""
 
 
-gradient_by(sequence_last, sequence_last_put)
+declare_gradient(sequence_last, sequence_last_put)
 
 
 declare_writes(sequence_last_put, lambda xp, g, data, length=None, *, axis, **_: (
@@ -144,7 +144,7 @@ def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False
     """Each sequence in reverse order; elements after its end keep their positions."""
 
 
-_padded(sequence_reverse)
+_declare_sequence_shapes(sequence_reverse)
 
 
 @sequence_reverse.view

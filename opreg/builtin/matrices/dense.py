@@ -92,7 +92,7 @@ def are_views(call: Call, factors: Sequence[Array]) -> bool:
     return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
-def multiplying(op: Op, factors: Callable, shape: Callable[..., Shape] | None = None) -> None:
+def declare_product(op: Op, factors: Callable, shape: Callable[..., Shape] | None = None) -> None:
     """Attach the kernels of an operator that multiplies two matrices or stacks of matrices: the reference, and a kernel
     with factors bound in advance, for products in the arrays' own dtype.
 
@@ -379,9 +379,9 @@ def fully_connected_weight_prepare(g, data, weight, *, flatten):
     return run
 
 
-multiplying(fully_connected, _dense, _dense_shape)
-multiplying(fully_connected_data, _dense_data, _like_last)
-multiplying(fully_connected_weight, dense_weight, _like_last)
+declare_product(fully_connected, _dense, _dense_shape)
+declare_product(fully_connected_data, _dense_data, _like_last)
+declare_product(fully_connected_weight, dense_weight, _like_last)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda data, weight, out, **attrs: 2 * math.prod(out) * weight[1],
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
@@ -477,7 +477,7 @@ def dot_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
                          ranks[1] == 2)
 
 
-def _factor_of_samples(op: Op, right: bool) -> None:
+def _declare_factor_of_samples(op: Op, right: bool) -> None:
     """Declare the gradient of the left or right factor for each sample."""
 
     @op.vmap
@@ -491,8 +491,8 @@ def _factor_of_samples(op: Op, right: bool) -> None:
         return ops.batch_dot(a, b, transpose_a=turns_a, transpose_b=turns_b)
 
 
-_factor_of_samples(dot_lhs, right=False)
-_factor_of_samples(dot_rhs, right=True)
+_declare_factor_of_samples(dot_lhs, right=False)
+_declare_factor_of_samples(dot_rhs, right=True)
 
 
 def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
@@ -507,9 +507,10 @@ def _dot_rhs(g: Array, lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b
     return (g.T, a) if transpose_b else (a.T, g)
 
 
-multiplying(dot, _dot, lambda attrs, lhs, rhs: _outer(lhs.shape, rhs.shape, attrs["transpose_a"], attrs["transpose_b"]))
-multiplying(dot_lhs, _dot_lhs, _like_last)
-multiplying(dot_rhs, _dot_rhs, _like_last)
+declare_product(dot, _dot,
+                lambda attrs, lhs, rhs: _outer(lhs.shape, rhs.shape, attrs["transpose_a"], attrs["transpose_b"]))
+declare_product(dot_lhs, _dot_lhs, _like_last)
+declare_product(dot_rhs, _dot_rhs, _like_last)
 
 
 def _dot_work(lhs, rhs, out, *, transpose_a, **attrs):
@@ -552,7 +553,7 @@ def _stacks(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> 
     return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
 
 
-multiplying(batch_dot, _stacks)
+declare_product(batch_dot, _stacks)
 
 
 transposable(batch_dot)

@@ -21,8 +21,8 @@ from ...custom.composed import composed
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
-from ..forms import formed
-from ..outputs import adjoint_pair, agreeing, common_shape, computed
+from ..forms import declare_form
+from ..outputs import adjoint_pair, common_shape, declare_array_function, declare_input_shape
 from ..places import declare_reads, declare_writes
 from .dense import FACTORS, product, transposable
 
@@ -167,7 +167,7 @@ def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
     return [A, B, product]
 
 
-agreeing(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
+declare_input_shape(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
     _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
 
 
@@ -255,7 +255,7 @@ def _solved(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: 
     return _t(xp.linalg.solve(half, _t(right))) if rightside else xp.linalg.solve(half, right)
 
 
-computed(trsm, _solved)
+declare_array_function(trsm, _solved)
 
 
 @trsm.grad
@@ -282,8 +282,8 @@ def potrf(A, *, lower: bool = True):
     """The Cholesky factor: lower triangular ``L`` with ``A = L @ L.T``; without ``lower``, ``L.T``."""
 
 
-formed(potrf, "(..., n, n) -> (..., n, n)")
-computed(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))))
+declare_form(potrf, "(..., n, n) -> (..., n, n)")
+declare_array_function(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if lower else _t(xp.linalg.cholesky(_t(A))))
 
 
 @potrf.grad
@@ -305,8 +305,8 @@ def _inverse_of_square(xp: ArrayModule, A: Array, *, lower: bool) -> Array:
 
 
 # A body takes 50% longer for small matrices.
-formed(potri, "(..., n, n) -> (..., n, n)")
-computed(potri, _inverse_of_square)
+declare_form(potri, "(..., n, n) -> (..., n, n)")
+declare_array_function(potri, _inverse_of_square)
 
 
 @potri.grad
@@ -323,10 +323,10 @@ def gelqf(A):
     """The LQ decomposition: ``A = L @ Q`` with orthonormal rows ``Q`` and a lower triangular ``L``."""
 
 
-formed(gelqf, "(..., rows, columns >= rows) -> (..., rows, columns) (..., rows, rows)")
+declare_form(gelqf, "(..., rows, columns >= rows) -> (..., rows, columns) (..., rows, rows)")
 
 
-computed(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))
+declare_array_function(gelqf, lambda xp, A: tuple(map(_t, xp.linalg.qr(_t(A)))))
 
 
 @gelqf.grad
@@ -355,8 +355,8 @@ def _eigenvectors(xp: ArrayModule, A: Array) -> tuple[Array, Array]:
     return xp.where(largest < 0, -rows, rows), values
 
 
-formed(syevd, "(..., n, n) -> (..., n, n) (..., n)")
-computed(syevd, _eigenvectors)
+declare_form(syevd, "(..., n, n) -> (..., n, n) (..., n)")
+declare_array_function(syevd, _eigenvectors)
 
 
 @syevd.grad
@@ -380,8 +380,8 @@ def inverse(A):
     """The inverse of matrices."""
 
 
-formed(inverse, "(..., n, n) -> (..., n, n)")
-computed(inverse, lambda xp, A: xp.linalg.inv(A))
+declare_form(inverse, "(..., n, n) -> (..., n, n)")
+declare_array_function(inverse, lambda xp, A: xp.linalg.inv(A))
 
 
 @inverse.grad
@@ -407,7 +407,7 @@ def regular_inverse(A, det):
     """The inverse of matrices, or zeros where the determinant ``det`` is zero."""
 
 
-agreeing(regular_inverse, 1, lambda A, det: (A, _scalar_per_matrix(A)))
+declare_input_shape(regular_inverse, 1, lambda A, det: (A, _scalar_per_matrix(A)))
 
 
 def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
@@ -416,7 +416,7 @@ def _regular(xp: ArrayModule, A: Array, det: Array) -> Array:
     return xp.where(singular, 0, inverse)
 
 
-computed(regular_inverse, _regular)
+declare_array_function(regular_inverse, _regular)
 regular_inverse.grad(inverse_grad)
 
 
@@ -438,7 +438,7 @@ def det(A):
 _declare_scalars(det)
 
 
-computed(det, lambda xp, A: xp.linalg.det(A))
+declare_array_function(det, lambda xp, A: xp.linalg.det(A))
 
 
 @det.grad
@@ -454,7 +454,7 @@ def slogdet(A):
 _declare_scalars(slogdet)
 
 
-computed(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
+declare_array_function(slogdet, lambda xp, A: tuple(xp.linalg.slogdet(A)))
 
 
 @slogdet.grad
@@ -471,7 +471,7 @@ _declare_scalars(sumlogdiag)
 
 
 # The kernel is one step; a body would be three.
-computed(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
+declare_array_function(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2, -1)), axis=-1))
 
 
 @sumlogdiag.grad
@@ -490,8 +490,8 @@ def _diagonal_length(size: int, offset: int) -> int:
     return size - abs(offset)
 
 
-def _part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], int],
-          places: Callable[..., tuple[Array, Array]]) -> None:
+def _declare_part(take: Op, put: Op, count: Callable[[int], int], side: Callable[[int], int],
+                  places: Callable[..., tuple[Array, Array]]) -> None:
     """Declare two operators, one of which gathers elements of a matrix and the other scatters them.
 
     ``count`` gives the number of elements from the length of the diagonal at which they begin, ``side`` is its inverse,
@@ -523,7 +523,7 @@ def extractdiag(A, *, offset: int = 0):
     """The elements of a diagonal: the main one, or the one ``offset`` places above it."""
 
 
-computed(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
+declare_array_function(extractdiag, lambda xp, A, *, offset: A.diagonal(offset, -2, -1))
 
 
 @_linalg
@@ -536,7 +536,7 @@ def _diagonal(xp: ArrayModule, length: int, *, offset: int) -> tuple[Array, Arra
     return rows, rows + offset
 
 
-_part(extractdiag, makediag, lambda length: length, lambda count: count, _diagonal)
+_declare_part(extractdiag, makediag, lambda length: length, lambda count: count, _diagonal)
 
 
 @_linalg
@@ -571,7 +571,7 @@ declare_reads(extracttrian, lambda xp, A, *, offset, lower: (
     A, (..., *_triangle(xp, A.shape[-1] - abs(offset), offset=offset, lower=lower))))
 
 
-_part(extracttrian, maketrian, lambda length: length * (length + 1) // 2, _length, _triangle)
+_declare_part(extracttrian, maketrian, lambda length: length * (length + 1) // 2, _length, _triangle)
 
 
 @gemm.flops

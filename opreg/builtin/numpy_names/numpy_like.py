@@ -24,16 +24,16 @@ from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import MaskedScores, multiplies
-from ..lookup.indexing import choosing
-from ..matrices.dense import adjoint, bilinear, multiplying, product
-from ..outputs import computed
+from ..lookup.indexing import declare_choice
+from ..matrices.dense import adjoint, bilinear, declare_product, product
+from ..outputs import declare_array_function
 from ..places import declare_writes
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduced_like
-from ..shapes.creation import filling
-from ..shapes.shape import copy_view, delivered, reshape_fill, reshaping
+from ..shapes.creation import declare_fill
+from ..shapes.shape import copy_view, declare_reshape, delivered, reshape_fill
 from ..shapes.subscript import subscript_infer
-from .numpy_like_numbers import floating_of, of_floats
+from .numpy_like_numbers import floating_of, widest_float
 
 __all__: list[str] = []
 
@@ -62,7 +62,7 @@ def reshape(a, *, newshape: int | tuple[int, ...], order: Literal["C"] = "C"):
     """``a`` in the shape ``newshape``: 0 is a length of zero, () a scalar; one length may be -1, and is inferred."""
 
 
-reshaping(reshape, _literal)
+declare_reshape(reshape, _literal)
 reshape.fill(reshape_fill)
 
 
@@ -124,7 +124,7 @@ def coded_reshape(a, *, newshape: int | tuple[int, ...], reverse: bool = False, 
     the last one."""
 
 
-reshaping(coded_reshape, _coded)
+declare_reshape(coded_reshape, _coded)
 
 
 # -------------------------------------------------------------------------------------------------- matmul
@@ -198,7 +198,7 @@ def _head(g: Array, a: Array, b: Array) -> Array:
     return g.reshape(*broadcast(a.shape[:-2], b.shape[:-2]), rows, columns)
 
 
-def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shape: Callable[..., Shape]) -> None:
+def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_shape: Callable[..., Shape]) -> None:
     """Declare that an operator multiplies arrays of matrices, the two that ``factors(*arrays)`` makes of its inputs.
 
     If a third operator makes the sum, the products are summed down to its matrices.
@@ -219,7 +219,7 @@ def _multiplying(op: Op, factors: Callable[..., tuple[Array, ...]], product_shap
         left, right, *like = factors(*arrays)
         return None if sums(left, right, *like) else _folded(left, right)
 
-    multiplying(op, alone)
+    declare_product(op, alone)
 
 
 def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
@@ -236,9 +236,9 @@ def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     return left.swapaxes(-1, -2), head, right
 
 
-_multiplying(matmul, _as_matrices, _product_shape)
-_multiplying(matmul_a, _factors_of_a, lambda g, b, a: a)
-_multiplying(matmul_b, _factors_of_b, lambda g, a, b: b)
+_declare_product(matmul, _as_matrices, _product_shape)
+_declare_product(matmul_a, _factors_of_a, lambda g, b, a: a)
+_declare_product(matmul_b, _factors_of_b, lambda g, a, b: b)
 bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(out) * a[-1])
 
 
@@ -257,7 +257,7 @@ def _column_shape(shape: Shape) -> Shape:
     return shape if len(shape) > 1 else (*shape, 1)
 
 
-def _factor_of_samples(op: Op, right: bool) -> None:
+def _declare_factor_of_samples(op: Op, right: bool) -> None:
     """Declare the vmap rule of the gradient of one factor, the left or the right one."""
 
     @op.vmap
@@ -270,20 +270,20 @@ def _factor_of_samples(op: Op, right: bool) -> None:
         return summed_like(product, product.shape[1:], factor.shape[1:])
 
 
-_factor_of_samples(matmul_a, right=False)
-_factor_of_samples(matmul_b, right=True)
+_declare_factor_of_samples(matmul_a, right=False)
+_declare_factor_of_samples(matmul_b, right=True)
 
 
 # --------------------------------------------------------------------------------------------------- where
 
 
-def _choice(op: Op, chosen: int | None, elsewhere: int | None) -> None:
+def _declare_choice(op: Op, chosen: int | None, elsewhere: int | None) -> None:
     """Declare that an operator selects between two inputs by its first input: elements come from ``chosen`` if it is
     not zero, and from ``elsewhere`` if it is; None stands for the attribute ``scalar``."""
     op.infer(broadcast)
     alike(op, broadcasts=None not in (chosen, elsewhere))
 
-    choosing(op, chosen is None)
+    declare_choice(op, chosen is None)
 
     @op.grad
     def choice_grad(g, ins, outs, *, needs):
@@ -309,9 +309,9 @@ def where_rscalar(condition, y, *, scalar: Number = 0.0):
     """``y`` where ``condition`` is nonzero, ``scalar`` elsewhere; shapes broadcast."""
 
 
-_choice(where, 1, 2)
-_choice(where_lscalar, None, 1)
-_choice(where_rscalar, 1, None)
+_declare_choice(where, 1, 2)
+_declare_choice(where_lscalar, None, 1)
+_declare_choice(where_rscalar, 1, None)
 
 
 @where_lscalar.attends
@@ -385,7 +385,7 @@ def subscript_sum_grad(g, ins, outs, *, key):
 # ---------------------------------------------------------------------------------------------- true quotients
 
 
-def _quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
+def _declare_quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
     """Declare a quotient that is floating whatever its operands are."""
     op = composed(body, name=name)
     op.doc = doc
@@ -393,21 +393,23 @@ def _quotient(name: str, doc: str, body: Callable[..., Value]) -> None:
 
 
 def _true_divide(x1, x2):
-    dtype = of_floats(x1.dtype, x2.dtype)
+    dtype = widest_float(x1.dtype, x2.dtype)
     return ops.broadcast_div(ops.Cast(x1, dtype=dtype), ops.Cast(x2, dtype=dtype))
 
 
 def _true_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._div_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
+    return ops._div_scalar(ops.Cast(data, dtype=widest_float(data.dtype)), scalar=scalar)
 
 
 def _rtrue_divide_scalar(data, *, scalar: float = 1.0):
-    return ops._rdiv_scalar(ops.Cast(data, dtype=of_floats(data.dtype)), scalar=scalar)
+    return ops._rdiv_scalar(ops.Cast(data, dtype=widest_float(data.dtype)), scalar=scalar)
 
 
-_quotient("_npi_true_divide", "``x1 / x2``, floating-point also for integers. Shapes broadcast.", _true_divide)
-_quotient("_npi_true_divide_scalar", "``data / scalar``, floating-point also for integers.", _true_divide_scalar)
-_quotient("_npi_rtrue_divide_scalar", "``scalar / data``, floating-point also for integers.", _rtrue_divide_scalar)
+_declare_quotient("_npi_true_divide", "``x1 / x2``, floating-point also for integers. Shapes broadcast.", _true_divide)
+_declare_quotient("_npi_true_divide_scalar", "``data / scalar``, floating-point also for integers.",
+                  _true_divide_scalar)
+_declare_quotient("_npi_rtrue_divide_scalar", "``scalar / data``, floating-point also for integers.",
+                  _rtrue_divide_scalar)
 
 
 # ----------------------------------------------------------------------------------------- moved and rounded
@@ -459,7 +461,7 @@ def _rolled(xp: ArrayModule, data: Array, *, shift: Places, axis: Places | None)
     return xp.roll(data, shift, axis)
 
 
-computed(roll, _rolled)  # no body: slices and Concat take ten times as long for four million elements
+declare_array_function(roll, _rolled)  # no body: slices and Concat take ten times as long for four million elements
 
 
 @roll.grad
@@ -488,7 +490,7 @@ around.grad(ZERO)
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
-    return delivered(xp.around(x, decimals), out)  # of integers it may be floating-point values for a moment
+    return delivered(xp.around(x, decimals), out)  # NumPy may round integers as floating-point values
 
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))
@@ -496,4 +498,4 @@ def full_like(a, *, fill_value: Number, ctx: str = "", dtype: np.dtype | None = 
     """An array of the shape of ``a`` filled with ``fill_value``, by default in the dtype of ``a``."""
 
 
-filling(full_like)
+declare_fill(full_like)

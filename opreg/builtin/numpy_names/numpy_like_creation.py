@@ -15,24 +15,24 @@ from ...core.op import Op
 from ...core.registry import declare
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import computed
+from ..forms import declare_form
+from ..outputs import declare_array_function
 
 __all__: list[str] = []
 
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
-def _making(op: Op, shape: str | Callable[..., Shape], function: Callable[..., Array]) -> None:
+def _declare_creation(op: Op, shape: str | Callable[..., Shape], function: Callable[..., Array]) -> None:
     """Declare the shape of an operator without inputs, by a form or a rule, and the function of the array module that
     computes it."""
     if isinstance(shape, str):
-        formed(op, shape)
+        declare_form(op, shape)
     else:
         op.infer(shape)
     op.grad(ZERO)
     # no body: its values do not come from arithmetic
-    computed(op, lambda xp, *, dtype, ctx, **attrs: function(xp, **attrs).astype(dtype))
+    declare_array_function(op, lambda xp, *, dtype, ctx, **attrs: function(xp, **attrs).astype(dtype))
 
 
 @declare(name="_npi_arange", types="->@dtype")
@@ -45,7 +45,7 @@ def _range(xp: Any, start: float, stop: float | None, step: float) -> Array:
     return xp.arange(0, start, step) if stop is None else xp.arange(start, stop, step)
 
 
-_making(arange, lambda *, start, stop, step: _range(np, start, stop, step).shape, _range)
+_declare_creation(arange, lambda *, start, stop, step: _range(np, start, stop, step).shape, _range)
 
 
 @declare(name="_npi_logspace", types="->@dtype")
@@ -54,7 +54,7 @@ def logspace(*, start: Finite, stop: Finite, num: Count = 50, endpoint: bool = T
     """``num`` powers of ``base``, with evenly spaced exponents from ``start`` to ``stop``."""
 
 
-_making(logspace, "-> (@num)", lambda xp, start, stop, num, endpoint, base: xp.logspace(
+_declare_creation(logspace, "-> (@num)", lambda xp, start, stop, num, endpoint, base: xp.logspace(
     start, stop, num, endpoint=endpoint, base=base))
 
 
@@ -63,7 +63,7 @@ def eye(*, N: Count, M: Count | None = None, k: int = 0, ctx: str = "", dtype: n
     """A matrix of ``N`` rows and ``M`` columns, ``N`` by default, with ones on the ``k``-th diagonal."""
 
 
-_making(eye, lambda *, N, M: (N, N if M is None else M), lambda xp, N, M, k: xp.eye(N, M, k))
+_declare_creation(eye, lambda *, N, M: (N, N if M is None else M), lambda xp, N, M, k: xp.eye(N, M, k))
 
 
 @declare(name="_npi_identity", types="->@dtype")
@@ -71,7 +71,7 @@ def identity(*, shape: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _FLOA
     """A square matrix with ones on the diagonal."""
 
 
-_making(identity, lambda *, shape: (shape[0], shape[0]), lambda xp, shape: xp.eye(shape[0]))
+_declare_creation(identity, lambda *, shape: (shape[0], shape[0]), lambda xp, shape: xp.eye(shape[0]))
 
 
 @declare(name="_npi_indices", types="->@dtype")
@@ -79,7 +79,8 @@ def indices(*, dimensions: tuple[Count, ...], ctx: str = "", dtype: np.dtype = _
     """The indices of a grid of the shape ``dimensions``: for each axis an array of this shape."""
 
 
-_making(indices, lambda *, dimensions: (len(dimensions), *dimensions), lambda xp, dimensions: xp.indices(dimensions))
+_declare_creation(indices, lambda *, dimensions: (len(dimensions), *dimensions),
+                  lambda xp, dimensions: xp.indices(dimensions))
 
 
 def _cosines(xp: ArrayModule, count: int, factors: Sequence[float]) -> Array:
@@ -94,7 +95,7 @@ def _window(name: str, doc: str, *factors: float) -> None:
         """A window."""
 
     op.doc = doc
-    _making(op, lambda *, M: (max(M, 0),), lambda xp, M: _cosines(xp, M, factors))
+    _declare_creation(op, lambda *, M: (max(M, 0),), lambda xp, M: _cosines(xp, M, factors))
 
 
 _window("hanning", "The Hann window of ``M`` values; empty if ``M`` is negative.", 0.5, 0.5)

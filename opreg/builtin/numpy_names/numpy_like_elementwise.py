@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...custom.composed import composed
 from ..elementwise import binary, unary  # noqa: F401  # they declare the operators of these bodies
 from ..samples import alike
-from .numpy_like_numbers import floating_of, of_floats
+from .numpy_like_numbers import floating_of, widest_float
 
 __all__ = ["FLOATING", "KEEPING"]
 
@@ -34,7 +34,7 @@ def _unary(name: str, operator: str, floating: bool) -> None:
     @composed(name=f"_npi_{name}", cheap=True)
     def op(x):
         """A function."""
-        dtype = of_floats(x.dtype) if floating else x.dtype
+        dtype = widest_float(x.dtype) if floating else x.dtype
         return inner(x if x.dtype == dtype else ops.Cast(x, dtype=dtype))
 
     op.doc = f"{inner.doc.partition(chr(10))[0]}{' Integers give float32.' * floating}"
@@ -49,7 +49,7 @@ for _name, _operator in FLOATING.items():
     _unary(_name, _operator, True)
 
 
-def _beside(dtype: np.dtype, is_int: bool) -> np.dtype:
+def _dtype_with_number(dtype: np.dtype, is_int: bool) -> np.dtype:
     """The dtype of an array in arithmetic with a number."""
     if is_floating(dtype):
         return dtype
@@ -62,7 +62,7 @@ def _with_number(name: str, operator: str) -> None:
     @composed(name=f"_npi_{name}_scalar", cheap=True)
     def op(data, *, scalar: Number = 1.0, is_int: bool = True):
         """Arithmetic."""
-        dtype = _beside(np.dtype(data.dtype), is_int)
+        dtype = _dtype_with_number(np.dtype(data.dtype), is_int)
         return inner(data if data.dtype == dtype else ops.Cast(data, dtype=dtype), scalar=scalar)
 
     op.doc = f"{inner.doc.partition(chr(10))[0]} Integers and a float ``scalar`` give float32."
@@ -70,7 +70,7 @@ def _with_number(name: str, operator: str) -> None:
 
     @op.types
     def number_types(ins, outs, *, is_int):
-        return ins, outs if ins[0] is None else [_beside(ins[0], is_int)]
+        return ins, outs if ins[0] is None else [_dtype_with_number(ins[0], is_int)]
 
 
 for _name, _operator in {"add": "_plus_scalar", "subtract": "_minus_scalar", "rsubtract": "_rminus_scalar",

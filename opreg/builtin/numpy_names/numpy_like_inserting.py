@@ -16,7 +16,7 @@ from ...core.registry import declare, ops
 from ...core.spec import ANY, Shape, check_axis
 from ...custom.composed import composed, constant
 from ...errors import ArgumentError
-from ..outputs import computed
+from ..outputs import declare_array_function
 from .numpy_like_shapes import flat_shape, looked_up, shaped
 
 __all__: list[str] = []
@@ -123,7 +123,7 @@ def _order(xp: Any, obj: Any, *, length: int) -> Any:
     return xp.argsort(ranks, kind="stable")
 
 
-computed(insertion_order, _order)  # no body: it sorts
+declare_array_function(insertion_order, _order)  # no body: it sorts
 
 
 @composed(name="_npi_insert_tensor", types="T,*?->T", arguments=_names_with_places, variadic=None,
@@ -156,7 +156,7 @@ def _mask_without(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
     return mask[:length]
 
 
-computed(kept_by_deletion, _mask_without)  # no body: it writes to positions
+declare_array_function(kept_by_deletion, _mask_without)  # no body: it writes to positions
 
 
 def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:

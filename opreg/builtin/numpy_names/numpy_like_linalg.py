@@ -20,10 +20,10 @@ from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..matrices.linalg import transposed
-from ..outputs import computed
-from .numpy_like_numbers import floating_of, of_floats
+from ..outputs import declare_array_function
+from .numpy_like_numbers import floating_of, widest_float
 
 __all__: list[str] = []
 
@@ -38,7 +38,7 @@ def _matrices(A: Shape, square: bool = False) -> tuple[Shape, int, int]:
 
 
 @composed(name="_of_matrices", types="T,*?->T", unread=(1,))
-def of_matrices(data, A):
+def broadcast_to_matrices(data, A):
     """``data``, one element for each of the matrices ``A``, in the shape of the leading axes of ``A``."""
     return ops._np_reshape(data, newshape=A.shape[:-2])
 
@@ -52,7 +52,7 @@ def svd(A):
     values ``L`` are in descending order."""
 
 
-formed(svd, "(..., rows, columns >= rows) -> (..., rows, rows) (..., rows) (..., rows, columns)")
+declare_form(svd, "(..., rows, columns >= rows) -> (..., rows, rows) (..., rows) (..., rows, columns)")
 
 
 def _check_finite(xp: ArrayModule, A: Array) -> None:
@@ -68,7 +68,7 @@ def _decomposed(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
     return tuple(xp.linalg.svd(A, full_matrices=False))
 
 
-computed(svd, _decomposed)
+declare_array_function(svd, _decomposed)
 
 
 @svd.grad
@@ -116,7 +116,7 @@ def _solved(xp: ArrayModule, A: Array, B: Array) -> Array:
     return xp.linalg.solve(A, B[..., None] if vector else B).reshape(shape)
 
 
-computed(solve, _solved)
+declare_array_function(solve, _solved)
 
 
 @solve.grad
@@ -175,7 +175,7 @@ def _pseudo_inverse(xp: ArrayModule, A: Array, rcond: Any, hermitian: bool) -> A
     return result
 
 
-def _inverting(name: str, doc: str, **inputs: Any) -> None:
+def _declare_pseudo_inverse(name: str, doc: str, **inputs: Any) -> None:
     """Declare the pseudo-inverse, with the threshold as an input or as a number."""
     op: Op
 
@@ -196,13 +196,15 @@ def _inverting(name: str, doc: str, **inputs: Any) -> None:
         stack, rows, columns = _matrices(A)
         return (*(broadcast(stack, *rcond) if rcond else stack), columns, rows)
 
-    computed(op, lambda xp, A, *given, hermitian, rcond=None: _pseudo_inverse(
+    declare_array_function(op, lambda xp, A, *given, hermitian, rcond=None: _pseudo_inverse(
         xp, A, given[0] if given else rcond, hermitian))
 
 
-_inverting("_npi_pinv_scalar_rcond", "The pseudo-inverse of matrices, where singular values below ``rcond`` times the "
+_declare_pseudo_inverse("_npi_pinv_scalar_rcond",
+                        "The pseudo-inverse of matrices, where singular values below ``rcond`` times the "
                                      "largest count as zero.", rcond=1e-15)
-_inverting("_npi_pinv", "The pseudo-inverse of matrices, where singular values below ``rcond`` times the largest "
+_declare_pseudo_inverse("_npi_pinv",
+                        "The pseudo-inverse of matrices, where singular values below ``rcond`` times the largest "
                         "count as zero; ``rcond`` is a number for each matrix.")
 
 
@@ -218,7 +220,7 @@ def _eigen_types(ins: list, outs: list) -> tuple[list, list]:
     return ins, outs if ins[0] is None else [_eigen_dtype(ins[0])] * len(outs)
 
 
-def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
+def _declare_eigenvalues(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
     """Declare eigenvalues, and eigenvectors."""
     outputs = ("output0", "output1") if vectors else ("output",)
     op: Op
@@ -243,15 +245,18 @@ def _eigen(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
         parts = [xp.real(part).astype(_eigen_dtype(A.dtype)) for part in (result if vectors else (result,))]
         return tuple(parts) if vectors else parts[0]
 
-    computed(op, eigen)
+    declare_array_function(op, eigen)
 
 
-_eigen("_npi_eig", True, False,
-       "The real parts of the eigenvalues of square matrices, and of the eigenvectors, which are columns.")
-_eigen("_npi_eigh", True, True, "The eigenvalues of symmetric matrices in ascending order, and the eigenvectors, which "
+_declare_eigenvalues("_npi_eig", True, False,
+                     "The real parts of the eigenvalues of square matrices, and of the eigenvectors, which are "
+                     "columns.")
+_declare_eigenvalues("_npi_eigh", True, True,
+                     "The eigenvalues of symmetric matrices in ascending order, and the eigenvectors, which "
                                 "are columns. Only the triangle ``UPLO`` is read.")
-_eigen("_npi_eigvals", False, False, "The real parts of the eigenvalues of square matrices.")
-_eigen("_npi_eigvalsh", False, True, "The eigenvalues of symmetric matrices in ascending order. Only the triangle "
+_declare_eigenvalues("_npi_eigvals", False, False, "The real parts of the eigenvalues of square matrices.")
+_declare_eigenvalues("_npi_eigvalsh", False, True,
+                     "The eigenvalues of symmetric matrices in ascending order. Only the triangle "
                                      "``UPLO`` is read.")
 
 
@@ -302,7 +307,7 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
     """The norm of all elements, of vectors along one axis, or of matrices over two. ``flag`` is 1 for the Frobenius
     norm, 2 for the nuclear norm, -2 for the norm of all elements; otherwise ``ord`` chooses the norm. Without ``axis``,
     ``data`` is a vector or a matrix according to its rank. Integers give float32."""
-    dtype = of_floats(data.dtype)
+    dtype = widest_float(data.dtype)
     if data.dtype != dtype:
         data = ops.Cast(data, dtype=dtype)
     if flag in (-2, 1):

@@ -21,7 +21,7 @@ from ...core.spec import broadcast, fits, is_single_or_double, wrapped
 from ...errors import ArgumentError, DTypeError
 from ...typing import Array, ArrayModule
 from ..elementwise.binary import CONDITIONS
-from ..forms import formed
+from ..forms import declare_form
 from ..samples import alike
 
 __all__: list[str] = []
@@ -34,7 +34,7 @@ _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)
 # ----------------------------------------------------------------------------- one function of the array module
 
 
-def _by_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
+def _declare_function(op: Op, function: str, number: Callable | None = None, always: float | None = None) -> None:
     """Declare that an operator is one function of the array module, with zero gradients.
 
     Besides an array, the function may take a number: the value of an attribute, or the constant ``always``.
@@ -73,7 +73,7 @@ def _ufunc(name: str, function: str, arguments: Sequence[str], types: str | Call
     op = register(Op(name, Schema([]), arguments, types=types, doc=doc))
     op.infer(broadcast)
     alike(op, broadcasts=True)
-    _by_function(op, function)
+    _declare_function(op, function)
     return op
 
 
@@ -93,7 +93,7 @@ def _ufunc_scalar(name: str, function: str, number: Callable, types: str | Calla
     op = register(Op(name, _SCALAR, ("data",), types=types, doc=doc) if always is None else
                   Op(name, Schema([]), ("x",), types=types, doc=doc))
     alike(op)
-    _by_function(op, function, number, always)
+    _declare_function(op, function, number, always)
 
 
 def _comparable_number(xp: ArrayModule, dtype: np.dtype, scalar: float) -> float:
@@ -163,7 +163,7 @@ def constraint_check(input, *, msg: str = "Constraint violated!"):
     """True, of shape (), if all elements of ``input`` are nonzero; otherwise raises an error with ``msg``."""
 
 
-formed(constraint_check, "-> ()")
+declare_form(constraint_check, "-> ()")
 constraint_check.grad(ZERO)
 
 

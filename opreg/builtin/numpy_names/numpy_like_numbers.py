@@ -18,12 +18,12 @@ from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import computed
+from ..forms import declare_form
+from ..outputs import declare_array_function
 from ..samples import alike
 from .numpy_like_shapes import flat_shape, shaped
 
-__all__ = ["floating_of", "of_floats", "promoted"]
+__all__ = ["floating_of", "widest_float", "promoted"]
 
 Axes = int | tuple[int, ...] | None
 Dtypes = list[np.dtype | None]
@@ -32,12 +32,12 @@ Dtypes = list[np.dtype | None]
 # ---------------------------------------------------------------------------------------------- floating results
 
 
-def of_floats(*dtypes: Any) -> np.dtype:
+def widest_float(*dtypes: Any) -> np.dtype:
     """The widest floating dtype, or float32 without any.
 
     Examples
     --------
-    >>> of_floats("float16", "int64"), of_floats("int8")
+    >>> widest_float("float16", "int64"), of_floats("int8")
     (dtype('float16'), dtype('float32'))
     """
     floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
@@ -63,19 +63,19 @@ def floating_of(op: Op) -> None:
     def floating_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         if any(each is None for each in ins):
             return ins, outs
-        return ins, [of_floats(*ins)] * len(outs)
+        return ins, [widest_float(*ins)] * len(outs)
 
 
 def _floats(*values: Any) -> list[Any]:
     """Values in the widest floating dtype of them."""
-    dtype = of_floats(*[value.dtype for value in values])
+    dtype = widest_float(*[value.dtype for value in values])
     return [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in values]
 
 
 # -------------------------------------------------------------------------------------------- pairs of elements
 
 
-def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
+def _declare_promoting(name: str, operator: str, truth: str, doc: str) -> None:
     """Declare arithmetic of two arrays that may differ in dtype. The result has the widest floating dtype, or else the
     dtype that holds all values; for booleans the operator ``truth`` is used."""
 
@@ -98,16 +98,17 @@ def _promoting(name: str, operator: str, truth: str, doc: str) -> None:
         return [dtype or known_dtypes[0] for dtype in ins], [promoted(*known_dtypes)]
 
 
-_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
-_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "``lhs - rhs``.")
-_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "``lhs * rhs``.")
-_promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
-_promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
-           "The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, among integers 0.")
-_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.")
+_declare_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
+_declare_promoting("_npi_subtract", "broadcast_sub", "_npi_logical_xor", "``lhs - rhs``.")
+_declare_promoting("_npi_multiply", "broadcast_mul", "_npi_logical_and", "``lhs * rhs``.")
+_declare_promoting("_npi_power", "broadcast_power", "broadcast_power", "``lhs`` to the power ``rhs``.")
+_declare_promoting("_npi_mod", "_numpy_mod", "_numpy_mod",
+                   "The remainder of ``lhs / rhs`` with the sign of ``rhs``. Where ``rhs`` is 0 it is NaN, "
+                   "among integers 0.")
+_declare_promoting("_npi_hypot", "broadcast_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.")
 
 
-def _numbered(name: str, op: Op, swapped: bool) -> None:
+def _declare_scalar_form(name: str, op: Op, swapped: bool) -> None:
     """Declare the form of a two-array function in which one array is a scalar."""
 
     @composed(name=name, cheap=True)
@@ -122,15 +123,15 @@ def _numbered(name: str, op: Op, swapped: bool) -> None:
     floating_of(form)
 
 
-def _pair(name: str, body: Callable[..., Any], doc: str) -> None:
+def _declare_pair(name: str, body: Callable[..., Any], doc: str) -> None:
     """Declare a floating function of two arrays, and its forms with a number."""
     op = composed(body, name=f"_npi_{name}", cheap=True)
     op.doc = f"{doc} Shapes broadcast."
     op.infer(broadcast)
     alike(op, broadcasts=True)
     floating_of(op)
-    _numbered(f"_npi_{name}_scalar", op, False)
-    _numbered(f"_npi_r{name}_scalar", op, True)
+    _declare_scalar_form(f"_npi_{name}_scalar", op, False)
+    _declare_scalar_form(f"_npi_r{name}_scalar", op, True)
 
 
 def _arctan2(x1, x2):
@@ -185,12 +186,13 @@ for _op, _function in ((arctan2, "arctan2"), (copysign, "copysign"), (lcm, "lcm"
     _op.infer(broadcast)
     alike(_op, broadcasts=True)
     # no body: the function is the array module's
-    computed(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
+    declare_array_function(_op, lambda xp, x1, x2, function=_function: getattr(xp, function)(x1, x2))
 
-_pair("arctan2", _arctan2, "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
+_declare_pair("arctan2", _arctan2,
+              "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
                            "``x2``.")
-_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
-_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
+_declare_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
+_declare_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
 
 
 @composed(name="_npi_lcm_scalar", types="T:whole->T", cheap=True)
@@ -200,7 +202,7 @@ def lcm_scalar(data, *, scalar: Number = 1.0, is_int: bool = True):
 
 
 alike(lcm_scalar)
-formed(lcm_scalar, "(...) -> (...)")
+declare_form(lcm_scalar, "(...) -> (...)")
 
 
 @composed(name="_npi_where_scalar2", types="C->float32")
@@ -322,7 +324,7 @@ def polyval(p, x):
     return result
 
 
-formed(polyval, "(n) (...) -> (...)")
+declare_form(polyval, "(n) (...) -> (...)")
 
 
 # --------------------------------------------------------------------------------------------------- statistics
@@ -339,7 +341,7 @@ def percentile(a, *q, axis: Axes = None, interpolation: Interpolation = "linear"
 
 @percentile.types
 def percentile_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    return ins, outs if ins[0] is None else [of_floats(ins[0])]
+    return ins, outs if ins[0] is None else [widest_float(ins[0])]
 
 
 @percentile.infer
@@ -353,10 +355,10 @@ def _percentile(xp: ArrayModule, a: Array, *q: Array, axis: Axes, interpolation:
     result = xp.percentile(a.astype(xp.float64), at, axis=axis, method=interpolation, keepdims=keepdims)
     if q:  # CuPy takes one axis of percentiles
         result = result.reshape((*q[0].shape, *result.shape[1:]))
-    return result.astype(of_floats(a.dtype))
+    return result.astype(widest_float(a.dtype))
 
 
-computed(percentile, _percentile)  # no body: it sorts
+declare_array_function(percentile, _percentile)  # no body: it sorts
 percentile.grad(ZERO)
 
 
@@ -398,5 +400,5 @@ def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_
     return result.astype(weights[0].dtype if weights else xp.int64)
 
 
-computed(bincount, _counted)  # no body: its shape depends on values
+declare_array_function(bincount, _counted)  # no body: its shape depends on values
 bincount.grad(ZERO)

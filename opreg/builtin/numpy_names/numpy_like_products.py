@@ -37,7 +37,7 @@ def _pairs(a: Shape, b: Shape, first: Sequence[int], second: Sequence[int]) -> t
     return left, right
 
 
-def _last_of(a: Shape, b: Shape, axes: int) -> tuple[list[int], list[int]]:
+def _contracted_axes(a: Shape, b: Shape, axes: int) -> tuple[list[int], list[int]]:
     """The last axes of ``a`` and the first of ``b``."""
     if axes > min(len(a), len(b)):
         raise AttrError(f"axes={axes}: expected no more axes than {show(a)} and {show(b)} have")
@@ -78,7 +78,7 @@ def tensordot(a, b, *, a_axes_summed: tuple[int, ...], b_axes_summed: tuple[int,
 @composed(name="_npi_tensordot_int_axes")
 def tensordot_int_axes(a, b, *, axes: Count):
     """Sums of products over the last ``axes`` axes of ``a`` and the first ``axes`` axes of ``b``."""
-    return _sum_of_products(a, b, *_last_of(a.shape, b.shape, axes))
+    return _sum_of_products(a, b, *_contracted_axes(a.shape, b.shape, axes))
 
 
 def _axes_of_dot(a: Shape, b: Shape) -> tuple[list[int], list[int]]:
@@ -159,7 +159,7 @@ def _diagonal(value: Any, term: str) -> tuple[Any, str]:
     return value, term
 
 
-def _without(value: Any, term: str, letters: Sequence[str]) -> tuple[Any, str]:
+def _sum_letters(value: Any, term: str, letters: Sequence[str]) -> tuple[Any, str]:
     """An operand summed over axes of its letters."""
     places = tuple([term.index(letter) for letter in letters])
     return (ops._np_sum(value, axis=places, dtype=value.dtype) if places else value,
@@ -192,14 +192,14 @@ def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
     operands = []
     for value, term in zip(data, terms):
         value, term = _diagonal(value, term)
-        operands.append(_without(value, term, [own for own, dim in zip(term, value.shape) if dim != length[own]]))
+        operands.append(_sum_letters(value, term, [own for own, dim in zip(term, value.shape) if dim != length[own]]))
     value, term = operands[0]
     for i, (other, word) in enumerate(operands[1:], 2):
         later = {*output, *"".join(word for _, word in operands[i:])}
-        value, term = _without(value, term, [own for own in term if own not in later and own not in word])
-        other, word = _without(other, word, [own for own in word if own not in later and own not in term])
+        value, term = _sum_letters(value, term, [own for own in term if own not in later and own not in word])
+        other, word = _sum_letters(other, word, [own for own in word if own not in later and own not in term])
         term, value = _product(term, value, word, other, later)
-    value, term = _without(value, term, [own for own in term if own not in output])
+    value, term = _sum_letters(value, term, [own for own in term if own not in output])
     missing = [own for own in output if own not in term]  # operands of length one, which were repeated
     value = _permute(value, [term.index(own) for own in output if own not in missing])
     return ops._np_broadcast_to(ops._np_reshape(value, newshape=tuple([

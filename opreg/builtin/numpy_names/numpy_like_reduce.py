@@ -25,9 +25,9 @@ from ...elementwise.loops import reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_size, row_sum
 from ..looped import looped
 from ..outputs import linear
-from ..reductions.reduce import placing, spreads, types_of_totals
+from ..reductions.reduce import declare_arg_reduction, spreads, types_of_totals
 from ..samples import along
-from .numpy_like_numbers import of_floats
+from .numpy_like_numbers import widest_float
 
 __all__: list[str] = []
 
@@ -49,7 +49,7 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 def _of_means(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
     """The dtype of means: the attribute ``dtype`` if given, float32 for integers, else that of the data."""
     (a,) = ins
-    return ins, [dtype or (outs[0] if a is None else of_floats(a))]
+    return ins, [dtype or (outs[0] if a is None else widest_float(a))]
 
 
 # ---------------------------------------------------------------------- gradients in the shape of the data
@@ -184,7 +184,7 @@ def _place(name: str, function: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    placing(op, function, _reduced_shape)
+    declare_arg_reduction(op, function, _reduced_shape)
 
 
 _place("_npi_argmax", "argmax", "The index of the largest element along ``axis``, or if None in the flattened array, "

@@ -18,7 +18,7 @@ from ...core.spec import ANY, Shape, check_axes, check_axis, is_known, show
 from ...core.tracing import SpecsAsked
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
-from ..outputs import computed, numbered
+from ..outputs import declare_array_function, numbered
 
 __all__ = ["flat_shape", "looked_up", "shaped"]
 
@@ -80,14 +80,14 @@ def _raise_rank(shape: Shape, rank: int) -> Shape:
     return (1,) * (rank - len(shape)) + shape
 
 
-def _each_own(ins: list, outs: list) -> tuple[list, list]:
+def _own_dtypes(ins: list, outs: list) -> tuple[list, list]:
     """Each output has the dtype of its input."""
     same = [own or out for own, out in zip(ins, outs)]
     return same, same
 
 
 def _raising(rank: int) -> None:
-    @composed(name=f"_np_atleast_{rank}d", types=_each_own, outputs=lambda *, num_args: numbered(num_args))
+    @composed(name=f"_np_atleast_{rank}d", types=_own_dtypes, outputs=lambda *, num_args: numbered(num_args))
     def op(*arys, num_args: Few = 1):
         """Raised arrays."""
         return tuple([shaped(ary, _raise_rank(ary.shape, rank)) for ary in arys])
@@ -156,7 +156,7 @@ def rot90(data, *, k: int = 1, axes: tuple[int, ...] = (0, 1)):
 # --------------------------------------------------------------------------------------------------- joining
 
 
-def _joining(name: str, raised: Callable[[Shape], Shape], axis: Callable[[Shape], int], doc: str) -> None:
+def _declare_stack(name: str, raised: Callable[[Shape], Shape], axis: Callable[[Shape], int], doc: str) -> None:
     """Declare that an operator joins its inputs in raised shapes, along an axis that follows from the first one."""
 
     @composed(name=name)
@@ -172,14 +172,16 @@ def _column(shape: Shape) -> Shape:
     return (shape[0] if shape else 1, 1) if len(shape) < 2 else shape
 
 
-_joining("_npi_vstack", lambda shape: _raise_rank(shape, 2), lambda shape: 0,
-         "Arrays joined along the first of two axes "
-                                                                          "at least: vectors as rows.")
-_joining("_npi_hstack", lambda shape: _raise_rank(shape, 1), lambda shape: int(len(shape) > 1),
-         "Arrays concatenated along the second axis, vectors along their only one.")
-_joining("_npi_dstack", lambda shape: _raise_rank(shape, 3), lambda shape: 2, "Arrays joined along the third of three "
+_declare_stack("_npi_vstack", lambda shape: _raise_rank(shape, 2), lambda shape: 0,
+               "Arrays joined along the first of two axes "
+                                                                                "at least: vectors as rows.")
+_declare_stack("_npi_hstack", lambda shape: _raise_rank(shape, 1), lambda shape: int(len(shape) > 1),
+               "Arrays concatenated along the second axis, vectors along their only one.")
+_declare_stack("_npi_dstack", lambda shape: _raise_rank(shape, 3), lambda shape: 2,
+               "Arrays joined along the third of three "
                                                                           "axes at least.")
-_joining("_npi_column_stack", _column, lambda shape: 1, "Arrays concatenated along the second axis; vectors become "
+_declare_stack("_npi_column_stack", _column, lambda shape: 1,
+               "Arrays concatenated along the second axis; vectors become "
                                                         "columns.")
 
 
@@ -195,7 +197,7 @@ def concatenate(*data, num_args: Few = 1, axis: Axis = 0):
 Sections = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)]
 
 
-def _splitting(name: str, place: Callable[[Shape], int], doc: str) -> None:
+def _declare_split(name: str, place: Callable[[Shape], int], doc: str) -> None:
     """Declare that an operator splits along an axis that follows from the rank."""
 
     @composed(name=name, outputs=lambda *, indices, sections: numbered(
@@ -220,9 +222,11 @@ def _third(shape: Shape) -> int:
     return 2
 
 
-_splitting("_npi_hsplit", _second, "``data`` split along the second axis, a vector along its only one, at ``indices`` "
+_declare_split("_npi_hsplit", _second,
+               "``data`` split along the second axis, a vector along its only one, at ``indices`` "
                                    "or into ``sections``. ``axis`` changes nothing.")
-_splitting("_npi_dsplit", _third, "``data`` split along the third axis, at ``indices`` or into ``sections``. ``axis`` "
+_declare_split("_npi_dsplit", _third,
+               "``data`` split along the third axis, at ``indices`` or into ``sections``. ``axis`` "
                                   "changes nothing.")
 
 
@@ -293,7 +297,8 @@ def diag_indices_from_infer(data):
 
 
 # no body: it reads nothing but a shape
-computed(diag_indices_from, lambda xp, data: xp.broadcast_to(xp.arange(data.shape[0]), (data.ndim, data.shape[0])))
+declare_array_function(diag_indices_from,
+                       lambda xp, data: xp.broadcast_to(xp.arange(data.shape[0]), (data.ndim, data.shape[0])))
 
 
 # ----------------------------------------------------------------------------------- padding ------------------------

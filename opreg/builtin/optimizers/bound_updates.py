@@ -132,7 +132,7 @@ def _ufuncs(rule: Callable, updates: Sequence[Update], rates: Rates) -> list[Cal
         share = (end - 1) * 2 * threads.count() // ends[-1]
         workspace, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
         functions += make(workspace)
-    return [functools.partial(threads.run, [functools.partial(threads.in_turn, functions)
+    return [functools.partial(threads.run, [functools.partial(threads.call_all, functions)
                                             for _, functions in shares.values()])]
 
 

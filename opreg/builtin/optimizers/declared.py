@@ -19,7 +19,7 @@ from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import numbered
 from .update_formulas import Formula
 from .updating import Update, single, update_together, widened
@@ -92,17 +92,17 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
     Op
         The first operator.
     """
-    op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_moving(function, tail, False))
+    op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_update_signature(function, tail, False))
     op.kernel()(single(rule, at_once))  # no body: it moves states
     forms = [(op, False)]
     if halves:
         wide = _register_variant(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
-                                 inplace=(0,), **_moving(function, tail, True))
+                                 inplace=(0,), **_update_signature(function, tail, True))
         wide.kernel()(single(rule, copy=-1 - tail))  # no body: it moves states
         forms.append((wide, True))
     for form, is_wide in forms:
         if tail:
-            formed(form, f"{'(...) ' * (len(form.signature.arguments({})) - 1)}(1...) -> (...)")
+            declare_form(form, f"{'(...) ' * (len(form.signature.arguments({})) - 1)}(1...) -> (...)")
         if several:
             _declare_multi_update(form, rule, tail, is_wide, preloaded)
     return op
@@ -115,7 +115,7 @@ def _register_variant(op: Op, name: str, doc: str, fields: list[Field], **option
                        **options))
 
 
-def _moving(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
+def _update_signature(function: Callable, tail: int, wide: bool) -> dict[str, Any]:
     """The inputs, the inputs that are updated in place, and the dtypes of an update, from a function's signature."""
     names = parameters_of(function).positional
     parts, last = list(names[:len(names) - tail]), names[len(names) - tail:]

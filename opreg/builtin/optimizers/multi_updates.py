@@ -14,7 +14,7 @@ from ...elementwise import expression as e
 from ...elementwise.expression import Term
 from ...typing import Array, ArrayModule
 from ..elementwise.elementwise import attach, traced
-from ..forms import formed
+from ..forms import declare_form
 from .declared import each_weight, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
 from .updating import single, update_together
@@ -104,7 +104,7 @@ def multi_sum_sq(*data, num_arrays: Few):
     """The sum of squares of each array."""
 
 
-formed(multi_sum_sq, "-> (@num_arrays)")
+declare_form(multi_sum_sq, "-> (@num_arrays)")
 
 
 @multi_sum_sq.kernel()  # no body: a dot for each of three arrays takes 80% longer
@@ -135,5 +135,5 @@ def _finite(xp: ArrayModule, *data: Array, init_output: bool, out: Array | None 
 
 
 for _op in (all_finite, multi_all_finite):
-    formed(_op, "-> (1)")
+    declare_form(_op, "-> (1)")
     _op.kernel()(_finite)  # no body: it reads its own output

@@ -20,7 +20,7 @@ from ...core.registry import declare
 from ...core.spec import show
 from ...elementwise.expression import sign, sqrt, where
 from ...errors import ShapeError
-from ..forms import formed
+from ..forms import declare_form
 from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import single
@@ -251,7 +251,7 @@ def lamb_update_phase2(weight, g, r1, r2, *, lr: float, lower_bound: float = -1.
     """
 
 
-formed(lamb_update_phase2, "(...) (...) (1...) (1...) -> (...)")
+declare_form(lamb_update_phase2, "(...) (...) (1...) (1...) -> (...)")
 lamb_update_phase2.kernel()(single(lamb_step))  # no body: it shares its formula with the copy below
 
 
@@ -261,7 +261,7 @@ def mp_lamb_update_phase2(weight, g, r1, r2, weight32, *, lr: float, lower_bound
     """``lamb_update_phase2`` for a float32 copy of the weight."""
 
 
-formed(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
+declare_form(mp_lamb_update_phase2, "(...) (...) (1...) (1...) (...) -> (...)")
 mp_lamb_update_phase2.kernel()(single(lamb_step, copy=-1))  # no body: it moves the copy
 
 

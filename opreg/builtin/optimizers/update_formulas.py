@@ -252,7 +252,7 @@ class Formula:
         last_attrs, module, dtype, schedule, numbers, last = self._last
         # Otherwise some attributes are arrays, as preloaded rates are, or equal but not identical to others.
         plain = _PLAIN.issuperset(map(type, attrs.values())) and not has_negative_zero(attrs)
-        if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:  # as for the previous weight
+        if not plain or module is not xp or dtype is not new.dtype or last_attrs != attrs:
             schedule, numbers, last = self._schedule(xp, len(arrays), new.dtype, attrs)
             if plain and xp is np:  # an array of one element costs a ufunc half as much as a Python number
                 numbers = _element_views(np.array(numbers, new.dtype))

@@ -120,7 +120,7 @@ def update_together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], 
     if len(updates) == 1 and xp is np and new.size <= SMALL:
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return
-    run = _by_tiles if xp is np else functools.partial(_one_by_one, xp)
+    run = _by_tiles if xp is np else functools.partial(_run_with_functions, xp)
     for updater in group_updaters:
         if updater.serves(xp):
             updater.move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
@@ -128,8 +128,8 @@ def update_together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], 
     run(rule, updates, dtype, attrs)
 
 
-def _one_by_one(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs
-                ) -> None:
+def _run_with_functions(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs
+                        ) -> None:
     """Run a rule with the functions of any array module."""
     for update in updates:
         _apply(xp, rule, dtype, attrs, *update)

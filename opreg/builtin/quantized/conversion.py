@@ -13,9 +13,9 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import numbered
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, of_whole, per_unit, to_integers
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, dequantized, distance, number, per_unit, to_integers
 
 __all__: list[str] = []
 
@@ -30,7 +30,7 @@ def _dtype(out_type: str, least: float | None, most: float | None) -> str:
     return "int8" if least is None or most is None or least < 0 else "uint8"
 
 
-def _ends(dtype: str, low: Value, high: Value, reach: Value) -> tuple[Value, Value]:
+def _range_ends(dtype: str, low: Value, high: Value, reach: Value) -> tuple[Value, Value]:
     """The ends of the range of a result; those of int8 are symmetric."""
     return (-reach, reach) if dtype == "int8" else (low, high)
 
@@ -51,7 +51,7 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
     that is farther from zero."""
     reach = distance(min_range, max_range)
     return (to_integers(data * per_unit(ENDS[out_type], reach), dtype=out_type),
-            *_ends(out_type, min_range, max_range, reach))
+            *_range_ends(out_type, min_range, max_range, reach))
 
 
 @composed(name="_contrib_quantize_v2", outputs=numbered(3))
@@ -67,7 +67,7 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     if source_dtype not in EDGES and limit is None:
         low, high = _least_and_most(data)
         reach = distance(low, high)
-        return to_integers(data * per_unit(EDGES[kind], reach), dtype=kind), *_ends(kind, low, high, reach)
+        return to_integers(data * per_unit(EDGES[kind], reach), dtype=kind), *_range_ends(kind, low, high, reach)
     limits: tuple[Any, Any] = min_calib_range, max_calib_range
     if source_dtype not in EDGES:
         data = to_integers(data * per_unit(EDGES[kind], limit), dtype=kind)
@@ -147,14 +147,14 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
     """The floating-point values of quantised data: 127.5 steps of int8, or 255.5 of uint8, reach the end of the range
     that is farther from zero."""
-    return of_whole(data, distance(min_range, max_range))
+    return dequantized(data, distance(min_range, max_range))
 
 
-formed(dequantize, "(...) (1) (1) -> (...)")
+declare_form(dequantize, "(...) (1) (1) -> (...)")
 for _op in (quantize, requantize):
-    formed(_op, "(...) (1) (1) -> (...) (1) (1)")
+    declare_form(_op, "(...) (1) (1) -> (...) (1) (1)")
 for _op in (quantize_v2, quantize_asym):
-    formed(_op, "(...) -> (...) (1) (1)")
+    declare_form(_op, "(...) -> (...) (1) (1)")
 for _op in (quantize, quantize_v2, quantize_asym, requantize, dequantize):
     _op.grad(ZERO)
 
@@ -177,7 +177,7 @@ def calibrate_entropy(hist, hist_edges, *, num_quantized_bins: int = 255):
     """
 
 
-formed(calibrate_entropy, "-> (1) (1)")
+declare_form(calibrate_entropy, "-> (1) (1)")
 
 
 @calibrate_entropy.kernel()  # no body: the number of ranges tried depends on the histogram

@@ -29,12 +29,12 @@ from .ranges import (
     OUTPUTS,
     bytewise,
     calibrated,
+    dequantized,
     distance,
     kind,
     number,
-    of_products,
-    of_whole,
     per_unit,
+    product_range,
     to_integers,
 )
 
@@ -198,12 +198,12 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
     for entry, name in zip(body.entries, body.names):
         if any(entry in node.inputs for node in body.rest):  # the added array, perhaps the data themselves
             reach = distance(arrays[f"{name}_min"], arrays[f"{name}_max"])
-            values[entry] = ops.Cast(of_whole(arrays[name], reach), dtype=dtype)
+            values[entry] = ops.Cast(dequantized(arrays[name], reach), dtype=dtype)
     y = _computed(body.rest, values) if body.rest else values[body.sums]
     if fractions:
         return y
     if limit is None:
-        reach = of_products(data, data_reach, factor.reach)
+        reach = product_range(data, data_reach, factor.reach)
         steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
         return to_integers(y * steps, dtype="int32"), -reach, reach
     output_dtype = "uint8" if body.unsigned else "int8"
@@ -296,7 +296,7 @@ class Fusion:
         if "min_weight" in arrays:
             weight_reach = distance(arrays["min_weight"], arrays["max_weight"])
             if bias is not None:
-                bias = of_whole(bias, distance(arrays["min_bias"], arrays["max_bias"]))
+                bias = dequantized(bias, distance(arrays["min_bias"], arrays["max_bias"]))
             return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
         if body.norm is not None:
             weight, bias = _folded(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])

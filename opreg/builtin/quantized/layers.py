@@ -19,7 +19,7 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError
 from ..elementwise.activation import activation
-from ..forms import formed
+from ..forms import declare_form
 from ..layers.batch_norm import batch_norm
 from ..layers.convolution import convolution
 from ..layers.pooling import pooling
@@ -32,14 +32,14 @@ from .ranges import (
     OUTPUTS,
     bytewise,
     calibrated,
+    dequantized,
     distance,
     exact,
     kind,
     number,
-    of_products,
-    of_whole,
     per_unit,
     product,
+    product_range,
     to_integers,
 )
 
@@ -69,7 +69,7 @@ def along_channels(op: Op, numbers: Any, like: Any) -> Any:
     return numbers.reshape((-1, *[1] * (len(like.shape) - 2))) if op is convolution else numbers
 
 
-def _ending(quantized: Op, op: Op, count: Callable[..., int]) -> None:
+def _declare_inputs(quantized: Op, op: Op, count: Callable[..., int]) -> None:
     """Declare that an operator has ``count`` inputs of a layer, then the ends of ranges, and no gradient."""
     counted = Rule(count)
 
@@ -84,12 +84,12 @@ def _ending(quantized: Op, op: Op, count: Callable[..., int]) -> None:
 # -------------------------------------------------------------------------------- layers with weights
 
 
-def _with_ends(*, no_bias: bool) -> tuple[str, ...]:
+def _with_range_ends(*, no_bias: bool) -> tuple[str, ...]:
     names = with_bias(no_bias=no_bias)
     return (*names, *[f"{end}_{name}" for name in names for end in ("min", "max")])
 
 
-def _weighted(name: str, op: Op, doc: str) -> Op:
+def _declare_weighted(name: str, op: Op, doc: str) -> Op:
     """Declare the quantised form of a layer with weights and a bias."""
 
     def layer(data, weight, *rest, **attrs):
@@ -100,15 +100,15 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
         y = sums(op, data, weight, attrs)
         if bias is not None:
             steps = per_unit(EDGES[kind(data)], reach) * per_unit(EDGES["int8"], weight_reach)
-            shift = ops.trunc(of_whole(bias, distance(*ends[4:])) * steps)
+            shift = ops.trunc(dequantized(bias, distance(*ends[4:])) * steps)
             y = y + along_channels(op, ops.Cast(shift, dtype=y.dtype), y)
-        made_reach = of_products(data, reach, weight_reach)
+        made_reach = product_range(data, reach, weight_reach)
         return ops.Cast(y, dtype="int32"), -made_reach, made_reach
 
     layer.__doc__ = doc
-    quantized = composed(layer, name=name, like=op, arguments=_with_ends, outputs=OUTPUTS, variadic=None,
-                    input_names=_with_ends(no_bias=False))
-    _ending(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
+    quantized = composed(layer, name=name, like=op, arguments=_with_range_ends, outputs=OUTPUTS, variadic=None,
+                    input_names=_with_range_ends(no_bias=False))
+    _declare_inputs(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
 
     @quantized.types
     def types(ins, outs, *, no_bias):
@@ -118,12 +118,12 @@ def _weighted(name: str, op: Op, doc: str) -> Op:
     return quantized
 
 
-quantized_conv = _weighted("_contrib_quantized_conv", convolution, """
+quantized_conv = _declare_weighted("_contrib_quantized_conv", convolution, """
 ``Convolution`` of 8-bit integers: its 32-bit sums, and their range.
 
 The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
 
-quantized_fully_connected = _weighted("_contrib_quantized_fully_connected", fully_connected, """
+quantized_fully_connected = _declare_weighted("_contrib_quantized_fully_connected", fully_connected, """
 ``FullyConnected`` of 8-bit integers: its 32-bit sums, and their range.
 
 The bias has 8 bits and its own range; it is converted to the steps of the sums.""".strip())
@@ -132,8 +132,8 @@ The bias has 8 bits and its own range; it is converted to the steps of the sums.
 # ----------------------------------------------------------------------- layers that keep the range
 
 
-def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: tuple[str, ...] = ("data",),
-             types: str = "T:byte,float32,float32->T,float32,float32") -> None:
+def _declare_same_range(name: str, op: Op, doc: str, compute: Callable[..., Value], names: tuple[str, ...] = ("data",),
+                        types: str = "T:byte,float32,float32->T,float32,float32") -> None:
     """Declare the quantised form of a layer whose result has the range of the last of its inputs ``names``;
     ``compute(*inputs, **attrs)`` is the layer."""
 
@@ -144,7 +144,7 @@ def _keeping(name: str, op: Op, doc: str, compute: Callable[..., Value], names: 
     every = (*names, f"min_{names[-1]}", f"max_{names[-1]}")
     quantized = composed(layer, name=name, like=op, arguments=every, input_names=every, outputs=OUTPUTS, variadic=None,
                     types=types)
-    _ending(quantized, op, lambda: len(names))
+    _declare_inputs(quantized, op, lambda: len(names))
 
 
 def _pooled(data: Value, *, pool_type: str, **attrs: Any) -> Value:
@@ -162,16 +162,16 @@ def _active(data: Value, *, act_type: str) -> Value:
     return ops._maximum(data, ops.zeros_like(data))
 
 
-_keeping("_contrib_quantized_pooling", pooling, """
+_declare_same_range("_contrib_quantized_pooling", pooling, """
 ``Pooling`` of 8-bit integers, maxima or rounded averages; and the range.""".strip(), _pooled)
-_keeping("_contrib_quantized_flatten", flatten, """
+_declare_same_range("_contrib_quantized_flatten", flatten, """
 ``Flatten`` of 8-bit integers, and the range.""".strip(), flatten)
-_keeping("_contrib_quantized_act", activation, """
+_declare_same_range("_contrib_quantized_act", activation, """
 The activation "relu" of 8-bit integers, and the range.""".strip(), _active)
-_keeping("_contrib_quantized_embedding", embedding, """
+_declare_same_range("_contrib_quantized_embedding", embedding, """
 Rows of an 8-bit ``weight`` at the indices ``data``, and its range.""".strip(),
-         embedding, ("data", "weight"),
-         "I,int8,float32,float32->int8,float32,float32")
+                    embedding, ("data", "weight"),
+                    "I,int8,float32,float32->int8,float32,float32")
 
 
 # ------------------------------------------------------------------------------------ several inputs
@@ -193,12 +193,12 @@ def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
     high = ops._maximum_scalar(ops.max(ops.Concat(*highs, num_args=num_args, dim=0)), scalar=0)
     dtype = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
     steps = per_unit(EDGES[dtype], distance(low, high))
-    parts = [to_integers(of_whole(array, distance(*ends)) * steps, dtype=dtype)
+    parts = [to_integers(dequantized(array, distance(*ends)) * steps, dtype=dtype)
              for array, *ends in zip(arrays, lows, highs)]
     return ops.Concat(*parts, num_args=num_args, dim=dim), low, high
 
 
-_ending(quantized_concat, REGISTERED["Concat"], lambda *, num_args: num_args)
+_declare_inputs(quantized_concat, REGISTERED["Concat"], lambda *, num_args: num_args)
 
 
 @quantized_concat.types
@@ -219,12 +219,12 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is not None:
         output_dtype = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
-        total = of_whole(lhs, left) + of_whole(rhs, right)
+        total = dequantized(lhs, left) + dequantized(rhs, right)
         ends = number(left, min_calib_range), number(left, max_calib_range)
         return to_integers(total * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
     high = left + right
     left, right, reach = [ops.Cast(value, dtype="float64") for value in (left, right, high)]
-    total = of_whole(lhs, left) + of_whole(rhs, right)
+    total = dequantized(lhs, left) + dequantized(rhs, right)
     return to_integers(total * per_unit(EDGES["int32"], reach), dtype="int32"), -high, high
 
 
@@ -237,9 +237,9 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is None and not enable_float_output:
-        high = of_products(lhs, left, right)
+        high = product_range(lhs, left, right)
         return product(lhs, ops.Cast(rhs, dtype="int32")), -high, high
-    products = of_whole(lhs, left) * of_whole(rhs, right)
+    products = dequantized(lhs, left) * dequantized(rhs, right)
     if enable_float_output:
         return products
     return (to_integers(products * per_unit(EDGES["int8"], limit), dtype="int8"),
@@ -262,7 +262,7 @@ def quantized_elemwise_mul_types(ins, outs, *, min_calib_range, max_calib_range,
 
 
 for _op in (quantized_elemwise_add, quantized_elemwise_mul):
-    formed(_op, "(...) (...) (1) (1) (1) (1) -> (...) (1) (1)")
+    declare_form(_op, "(...) (...) (1) (1) (1) (1) -> (...) (1) (1)")
     _op.grad(ZERO)
 
 
@@ -280,7 +280,8 @@ def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, 
     scale = 1.0 / ops.sqrt(moving_var + eps)
     scale = scale if fix_gamma else scale * gamma
     offset = beta - moving_mean * scale
-    y = of_whole(data, distance(min_data, max_data)) * scale.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
+    y = dequantized(data, distance(min_data, max_data))
+    y = y * scale.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
     ends = number(min_data, min_calib_range), number(max_data, max_calib_range)
     return to_integers(y * per_unit(EDGES["int8"], limit), dtype="int8"), *ends
 

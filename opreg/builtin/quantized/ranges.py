@@ -16,10 +16,10 @@ from ...core.rules import Dtypes
 from ...core.spec import as_dtype, limits
 from ...core.value import Value
 from ...errors import DTypeError
-from ..forms import formed
+from ..forms import declare_form
 
 __all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated", "distance", "exact", "kind", "number",
-           "of_products", "of_whole", "per_unit", "product", "to_integers"]
+           "product_range", "dequantized", "per_unit", "product", "to_integers"]
 
 #: Number of steps up to an end of the range: to the middle of the outermost integer's interval, or to its outer edge.
 #: Weights and sums use the first, activations the second.
@@ -86,7 +86,7 @@ def product(data, factor):
     """8-bit integers ``data`` times ``factor``, in the dtype of ``factor``."""
 
 
-formed(product, "(...) (...factor) -> (...)")
+declare_form(product, "(...) (...factor) -> (...)")
 
 
 @product.kernel()  # no body: a cast of the data would be another pass over memory
@@ -97,12 +97,12 @@ def product_xp(xp, data, factor, *, out=None):
 product.grad(ZERO)
 
 
-def of_whole(data: Value, reach: Value) -> Value:
+def dequantized(data: Value, reach: Value) -> Value:
     """The real values of a quantised array, in the dtype of the range."""
     return product(data, reach / EDGES[kind(data)])
 
 
-def of_products(data: Value, reach: Value, weight_reach: Value) -> Value:
+def product_range(data: Value, reach: Value, weight_reach: Value) -> Value:
     """The range of 32-bit sums whose steps are products of the steps of data and weights."""
     return reach / ENDS[kind(data)] * (weight_reach / ENDS["int8"]) * ENDS["int32"]
 

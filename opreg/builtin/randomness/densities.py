@@ -15,7 +15,7 @@ from ...core.registry import ops
 from ...core.spec import Shape
 from ...core.value import Value
 from ...custom.composed import composed
-from ..forms import formed
+from ..forms import declare_form
 
 __all__: list[str] = []
 
@@ -106,7 +106,7 @@ def _density(row: Density) -> None:
     op = composed(density, name=f"_random_pdf_{row.name}", aliases=(f"random_pdf_{row.name}",), arguments=names,
                   input_names=names, variadic=None)
     # The body would accept parameters whose shapes broadcast.
-    formed(op, f"(...places, ...samples) {'(...places) ' * len(row.parameters)}-> (...places, ...samples)")
+    declare_form(op, f"(...places, ...samples) {'(...places) ' * len(row.parameters)}-> (...places, ...samples)")
 
 
 for _row in DENSITIES:
@@ -125,4 +125,4 @@ def dirichlet(sample, alpha, *, is_log: bool = False):
     return value if is_log else ops.exp(value)
 
 
-formed(dirichlet, "(...places, ...samples, n) (...places, n) -> (...places, ...samples)")
+declare_form(dirichlet, "(...places, ...samples, n) (...places, n) -> (...places, ...samples)")

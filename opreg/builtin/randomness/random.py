@@ -21,10 +21,10 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Dtypes
-from ...core.spec import ANY, Shape, common_dtype, show, whole_up_to
+from ...core.spec import ANY, Shape, common_dtype, largest_exact_integer, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import add_into, as_output, like_inputs
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
@@ -44,7 +44,7 @@ def _dims(shape: int | Shape | None) -> Shape:
     return () if shape is None else (shape,) if isinstance(shape, int) else shape
 
 
-def _one_of(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
+def _chosen_dtype(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
     """The output's dtype given by an attribute, or None; refused unless it is valid."""
     if dtype is not None and dtype.name not in valid:
         raise AttrError(f"attribute dtype: expected one of {', '.join(valid)}, got {dtype}")
@@ -56,7 +56,7 @@ def _work(dtype: np.dtype) -> Working:
     return "float64" if dtype == FLOAT64 else "float32"
 
 
-def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
+def _draw_target(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
     """The dtype in which a generator draws, and ``out`` if it can be filled directly."""
     work = _work(dtype)
     fills = out is not None and out.dtype == work and out.shape == shape and out.flags.c_contiguous
@@ -70,7 +70,7 @@ def _into(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
 
 def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
              low: Parameter, high: Parameter) -> Array:
-    x = rng.random(shape, **_into(shape, dtype, out))
+    x = rng.random(shape, **_draw_target(shape, dtype, out))
     from_zero = isinstance(low, float) and low == 0.0
     if not from_zero or high != 1.0:
         x *= high - low
@@ -83,7 +83,7 @@ def _uniform(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.
 
 def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None, loc: Parameter,
             scale: Parameter) -> Array:
-    x = rng.standard_normal(shape, **_into(shape, dtype, out))
+    x = rng.standard_normal(shape, **_draw_target(shape, dtype, out))
     if not isinstance(scale, float) or scale != 1.0:
         x *= scale
     if not isinstance(loc, float) or loc != 0.0:
@@ -93,14 +93,14 @@ def _normal(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.d
 
 def _gamma(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
            alpha: Parameter, beta: Parameter) -> Array:
-    x = rng.standard_gamma(alpha, shape, **_into(shape, dtype, out))
+    x = rng.standard_gamma(alpha, shape, **_draw_target(shape, dtype, out))
     x *= beta
     return x
 
 
 def _exponential(xp: ArrayModule, rng: np.random.Generator, shape: Shape, dtype: np.dtype, out: Array | None,
                  lam: Parameter) -> Array:
-    x = rng.standard_exponential(shape, **_into(shape, dtype, out))
+    x = rng.standard_exponential(shape, **_draw_target(shape, dtype, out))
     x /= lam
     return x
 
@@ -184,7 +184,7 @@ def _check(row: Distribution, attrs: Attrs) -> None:
         raise AttrError(f"expected {row.valid(row.parameters)}, got {values}")
 
 
-def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
+def _declare_draw(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) -> None:
     """Declare that an operator fills its result with random values, without a gradient.
 
     ``draw(xp, rng, shape, dtype, out, *arrays, **attrs)`` draws the values. With the attribute ``shape``, it draws an
@@ -216,7 +216,7 @@ def _drawing(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT32) ->
 
 def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
     """Parameters have the same dtype, and the output has a floating dtype."""
-    return [common_dtype(ins)] * len(ins), outs if dtype is None else _one_of(dtype, FLOATS)
+    return [common_dtype(ins)] * len(ins), outs if dtype is None else _chosen_dtype(dtype, FLOATS)
 
 
 def _fields(row: Distribution) -> list[Field]:
@@ -243,8 +243,8 @@ def _with_attributes(row: Distribution) -> None:
         _check(row, attrs)
         return data[0] if data else inferred_shape(attrs["shape"])
 
-    _drawing(op, row.draw)
-    _drawing(like, row.draw)
+    _declare_draw(op, row.draw)
+    _declare_draw(like, row.draw)
     register(op, f"random_{row.name}", *[row.name] * (row.name in ("uniform", "normal")))
     register(like)
 
@@ -258,7 +258,7 @@ def _with_arrays(row: Distribution) -> None:
                 f"which is NaN unless {row.valid(row.inputs)}.")
 
     op.types(_types)
-    formed(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
+    declare_form(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     def draw(xp, rng, shape, dtype, out, *arrays):
         work = _work(dtype)
@@ -270,7 +270,7 @@ def _with_arrays(row: Distribution) -> None:
         drawn = row.draw(xp, rng, shape, dtype, None, *used)
         return xp.where(sound.reshape(spread), drawn, xp.asarray(math.nan, dtype=work))
 
-    _drawing(op, draw)
+    _declare_draw(op, draw)
     register(op, f"sample_{row.name}")
 
 
@@ -287,7 +287,7 @@ def randint(*, low: int, high: int, shape: Dims | None = None, ctx: str = "",
 
 @randint.types
 def randint_types(ins, outs, *, dtype):
-    return ins, _one_of(dtype or INT32, ("int32", "int64"))
+    return ins, _chosen_dtype(dtype or INT32, ("int32", "int64"))
 
 
 @randint.infer
@@ -300,7 +300,8 @@ def randint_infer(*, low, high, shape, dtype):
     return inferred_shape(shape)
 
 
-_drawing(randint, lambda xp, rng, shape, dtype, out, *, low, high: rng.integers(low, high, shape, dtype=dtype), INT32)
+_declare_draw(randint, lambda xp, rng, shape, dtype, out, *, low, high: rng.integers(low, high, shape, dtype=dtype),
+              INT32)
 
 
 # ------------------------------------------------------------------------------------- by given probabilities
@@ -322,7 +323,7 @@ def multinomial(data, *, shape: Size = (), get_prob: bool = False,
 
 @multinomial.types
 def multinomial_types(ins, outs, *, get_prob, dtype):
-    drawn = _one_of(dtype, ("uint8", "int32", *FLOATS))
+    drawn = _chosen_dtype(dtype, ("uint8", "int32", *FLOATS))
     if not get_prob:
         return ins, drawn
     dtype_of_data = common_dtype([ins[0], outs[1]])
@@ -335,7 +336,7 @@ def multinomial_infer(data, *, shape, get_prob, dtype):
         raise ShapeError("data: expected probabilities in the last axis, got a scalar")
     if data[-1] is not ANY and data[-1] == 0:
         raise ShapeError(f"data: expected probabilities in the last axis, got shape {show(data)}")
-    if data[-1] is not ANY and data[-1] - 1 > whole_up_to(dtype):
+    if data[-1] is not ANY and data[-1] - 1 > largest_exact_integer(dtype):
         raise ShapeError(f"data: the indices of {data[-1]} probabilities do not all fit {dtype}")
     drawn = (*data[:-1], *_dims(shape)) or (1,)
     return [drawn, drawn] if get_prob else drawn

@@ -17,8 +17,8 @@ from ...core.spec import ANY, Shape, flattened, is_floating, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..lookup.indexing import check_some, integer_indices, places_along, puts_back
+from ..forms import declare_form
+from ..lookup.indexing import check_some, declare_scatter, integer_indices, places_along
 from ..outputs import adjoint_pair
 from ..places import declare_reads
 from ..samples import along
@@ -91,7 +91,7 @@ def topk_types(ins, outs, *, ret_typ, dtype):
     return ins, [dtype]
 
 
-def _ranking(op: Op, ret_typ: Returned = "both") -> None:
+def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
     operator has an attribute for this."""
     along(op, flat=True)
@@ -113,14 +113,14 @@ def _ranking(op: Op, ret_typ: Returned = "both") -> None:
             return places
         if ret_typ == "mask":
             mask = xp.zeros(data.shape, data.dtype)
-            mask[_along(xp, places, data.shape, axis)] = 1
+            mask[_axis_key(xp, places, data.shape, axis)] = 1
             return mask.reshape(shape)
         return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
 
-_ranking(sort)
-_ranking(argsort, "indices")
-_ranking(topk)
+_declare_sort(sort)
+_declare_sort(argsort, "indices")
+_declare_sort(topk)
 
 
 @topk.grad
@@ -130,7 +130,7 @@ def topk_grad(g, ins, outs, *, axis, ret_typ):
     return (None,)
 
 
-def _along(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
+def _axis_key(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
     """The key of places along an axis of a shape."""
     key = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
     key[axis] = places
@@ -153,7 +153,7 @@ def take_along_axis_infer(data, indices, *, axis):
 
 def _at_indices(xp: ArrayModule, data: Array, indices: Array, *, axis: int | None) -> tuple[Array, tuple[Array, ...]]:
     shape, axis = flattened(data.shape, axis)
-    return data.reshape(shape), _along(xp, indices.astype(xp.int64), shape, axis)
+    return data.reshape(shape), _axis_key(xp, indices.astype(xp.int64), shape, axis)
 
 
 declare_reads(take_along_axis, _at_indices)
@@ -175,7 +175,7 @@ def _flat_places(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int | N
     return places_along(xp, indices.reshape(outer, indices.shape[axis], inner), flat, axis)
 
 
-puts_back(put_along_axis, _flat_places)
+declare_scatter(put_along_axis, _flat_places)
 
 
 # ---------------------------------------------------------------------------------------------- histogram
@@ -227,7 +227,7 @@ def getnnz(data, *, axis: Literal[0, 1] | None = None):
     return ops.reshape(ops._np_sum(stored, axis=axis), shape=(-1,))
 
 
-formed(getnnz, "(rows, columns) ->")
+declare_form(getnnz, "(rows, columns) ->")
 getnnz.grad(ZERO)
 
 
@@ -244,5 +244,5 @@ def allclose(a, b, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = 
     return ops.Cast(ops._np_all(near), dtype="uint8")
 
 
-formed(allclose, "(...) (...) -> ()")
+declare_form(allclose, "(...) (...) -> ()")
 allclose.grad(ZERO)

@@ -22,7 +22,7 @@ Axes = int | tuple[int, ...] | None
 
 
 @declare(name="_prod_of_others")
-def of_others(data, *, axis: Axes = None, exclude: bool = False):
+def product_of_others(data, *, axis: Axes = None, exclude: bool = False):
     """For each element the product of all other elements along ``axis``: all axes if None, no axis if ()."""
 
 
@@ -32,18 +32,18 @@ def _others(x: Any) -> Any:
     return where(greater_equal(zero, row_sum(zero)), row_product(nonzero) / nonzero, 0.0)
 
 
-@looped(of_others)
-def of_others_loop(*, axis: Axes, exclude: bool) -> Sets:
+@looped(product_of_others)
+def product_of_others_loop(*, axis: Axes, exclude: bool) -> Sets:
     return sets(_others, axis, exclude=exclude, scalar=True)
 
 
-@of_others.grad  # a loop's derivative would lose the product of the others where an element is zero
-def of_others_grad(g, ins, outs, **attrs):
+@product_of_others.grad  # a loop's derivative would lose the product of the others where an element is zero
+def product_of_others_grad(g, ins, outs, **attrs):
     return ops._prod_of_pairs(g, ins[0], **attrs)
 
 
 @declare(name="_prod_of_pairs")
-def of_pairs(h, data, *, axis: Axes = None, exclude: bool = False):
+def pair_products(h, data, *, axis: Axes = None, exclude: bool = False):
     """For each element ``i`` the sum, over the other elements ``j``, of ``h[j]`` times the product of all elements
     except ``i`` and ``j``."""
 
@@ -56,17 +56,17 @@ def _pairs(h: Any, x: Any) -> Any:
     return where(greater_equal(zero, zeros), row_sum(elsewhere) - elsewhere, one) * (row_product(nonzero) / nonzero)
 
 
-@looped(of_pairs)
-def of_pairs_loop(*, axis: Axes, exclude: bool) -> Sets:
+@looped(pair_products)
+def pair_products_loop(*, axis: Axes, exclude: bool) -> Sets:
     return sets(_pairs, axis, (RowLayout.ELEMENT,) * 2, exclude=exclude, scalar=True)
 
 
-for _op in (of_others, of_pairs):
+for _op in (product_of_others, pair_products):
     along(_op)
 
 
-@of_pairs.grad
-def of_pairs_grad(g, ins, outs, *, axis, exclude):
+@pair_products.grad
+def pair_products_grad(g, ins, outs, *, axis, exclude):
     """The third derivative of a product contains divisions: it is not finite at zeros."""
     h, a = ins
     where: dict[str, Any] = {"axis": axis, "exclude": exclude}

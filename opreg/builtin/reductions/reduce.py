@@ -22,11 +22,11 @@ from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
 from ..looped import by_loop, looped
-from ..outputs import agreeing, as_output, gradient_by, linear
+from ..outputs import as_output, declare_gradient, declare_input_shape, linear
 from ..samples import along, repeated
-from ..shapes.broadcasting import repeating
+from ..shapes.broadcasting import declare_repeat
 
-__all__ = ["placing", "reduction", "spreads", "sum_", "types_of_totals"]
+__all__ = ["declare_arg_reduction", "reduction", "spreads", "sum_", "types_of_totals"]
 
 Axes = int | tuple[int, ...] | None
 _SUMMED = ("float16", "float32", "float64", "int32", "int64", "int8")
@@ -53,8 +53,9 @@ def spreads(op: Op, axes: Callable[..., tuple[int, ...]], left: Callable[..., Sh
     """
     rule = Rule(axes)
 
-    agreeing(op, 0, lambda g, data, *, keepdims, **attrs: (data, left(data, rule(attrs, len(data)), keepdims)))
-    repeating(op, lambda g, data: data, lambda data, **attrs: reduced(data, rule(attrs, len(data)), True), mean)
+    declare_input_shape(op, 0,
+                        lambda g, data, *, keepdims, **attrs: (data, left(data, rule(attrs, len(data)), keepdims)))
+    declare_repeat(op, lambda g, data: data, lambda data, **attrs: reduced(data, rule(attrs, len(data)), True), mean)
 
 
 def _reduced_axes(rank: int, *, axis: Axes, exclude: bool) -> tuple[int, ...]:
@@ -146,7 +147,7 @@ nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The pro
 reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of the squares of the elements along ``axis``.")
 
 
-gradient_by(mean, mean_backward)  # divides before it repeats
+declare_gradient(mean, mean_backward)  # divides before it repeats
 
 
 # Gradients of products do not divide by the elements, as their loops' derivatives do, so they are right at zeros, too.
@@ -227,7 +228,7 @@ def moments_grad(g, ins, outs, *, axes, keepdims):
 # ------------------------------------------------------------------------------------------------ places
 
 
-def placing(op: Op, function: str, left: Callable[..., Shape], axis: int | None = None) -> None:
+def declare_arg_reduction(op: Op, function: str, left: Callable[..., Shape], axis: int | None = None) -> None:
     """Declare that an operator finds an index along its attribute ``axis``, or along this axis, by a function of the
     array module.
 
@@ -257,7 +258,7 @@ def _place(name: str, doc: str) -> None:
         """A place."""
 
     op.doc = doc
-    placing(op, name, reduced)
+    declare_arg_reduction(op, name, reduced)
 
 
 _place("argmax", "The index of the largest element along ``axis``, or if None in the flattened data, in the dtype of "
@@ -271,7 +272,7 @@ def argmax_channel(data):
     """The index of the largest element along axis 1."""
 
 
-placing(argmax_channel, "argmax", reduced, axis=1)
+declare_arg_reduction(argmax_channel, "argmax", reduced, axis=1)
 
 
 # ------------------------------------------------------------------------------------------ running sums
@@ -312,10 +313,10 @@ def cumsum_backward(g, a, *, axis: int | None = None):
 along(cumsum_backward, of=1, flat=True)
 
 
-gradient_by(cumsum, cumsum_backward)
+declare_gradient(cumsum, cumsum_backward)
 
 
-def _running(op: Op) -> None:
+def _declare_cumulative_sum(op: Op) -> None:
     """Declare the kernel of sums so far, or back from the end in the shape of a second input."""
 
     @op.kernel()  # no body: loops have no sums so far
@@ -328,8 +329,8 @@ def _running(op: Op) -> None:
         return xp.cumsum(a[turned], axis=axis, dtype=wide)[turned].reshape(like[0].shape)
 
 
-_running(cumsum)
-_running(cumsum_backward)
+_declare_cumulative_sum(cumsum)
+_declare_cumulative_sum(cumsum_backward)
 
 
 @cumsum_backward.grad

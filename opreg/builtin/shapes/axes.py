@@ -12,12 +12,12 @@ from ...core.spec import check_axis
 from ...errors import AttrError
 from ..outputs import linear
 from ..samples import along
-from .shape import viewing
+from .shape import declare_view
 
 __all__: list[str] = []
 
 
-def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
+def _declare_permutation(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     """Declare shapes and view of an operator that permutes axes.
 
     ``order(rank, **attrs)`` returns the input axes in the order of the output.
@@ -36,7 +36,7 @@ def _reordering(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     def reordering_infer(data, **attrs):
         return tuple([data[axis] for axis in rule(attrs, len(data))])
 
-    viewing(op, lambda data, *_, **attrs: methodcaller("transpose", rule(attrs, len(data))))
+    declare_view(op, lambda data, *_, **attrs: methodcaller("transpose", rule(attrs, len(data))))
 
 
 def _order(rank: int, *, axes: Sequence[int] | None) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ def transpose(data, *, axes: tuple[int, ...] | None = ()):
     """``data`` with its axes in the order of ``axes``, or in reverse."""
 
 
-_reordering(transpose, _order)
+_declare_permutation(transpose, _order)
 
 
 @transpose.grad
@@ -80,7 +80,7 @@ def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
     """``data`` with two axes swapped."""
 
 
-_reordering(swapaxes, _exchanged)
+_declare_permutation(swapaxes, _exchanged)
 along(swapaxes, "dim1", "dim2")
 
 

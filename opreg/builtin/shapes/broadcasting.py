@@ -21,10 +21,10 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import linear
 from ..samples import padded, repeated, summed_like
-from .creation import filling
+from .creation import declare_fill
 from .shape import as_view, copy_view, delivered, repeated_parts
 
-__all__ = ["reduced_like", "repeating"]
+__all__ = ["reduced_like", "declare_repeat"]
 
 
 def _stretched(data: Shape, target: Shape) -> Shape:
@@ -51,8 +51,8 @@ def _repeated(data: Array, parts: list[Any], out: Array) -> Array:
     return out
 
 
-def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape] | None = None, mean: bool = False
-              ) -> None:
+def declare_repeat(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape] | None = None, mean: bool = False
+                   ) -> None:
     """Declare view and kernel of an operator that repeats its first input along axes.
 
     Parameters
@@ -81,7 +81,7 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
             return None if view is None else xp.broadcast_to(view, out_shape)
 
     @op.in_parts  # no body: bodies use it to repeat
-    def repeating(xp, data, *like, **attrs):
+    def repeat_parts(xp, data, *like, **attrs):
         shape, dtype, empty = rule(attrs, data.shape, *[array.shape for array in like]), data.dtype, xp.empty
         before = view_shape(data.shape, shape, attrs)
         parts, number = _parts(before, shape), times(before, shape)
@@ -97,7 +97,7 @@ def repeating(op: Op, target: Callable[..., Shape], narrow: Callable[..., Shape]
         return repeat
 
 
-def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
+def _declare_broadcast(op: Op, target: Callable[..., Shape]) -> None:
     """Declare the rules of an operator that broadcasts its first input to the shape that ``target`` returns."""
     rule = Rule(target)
 
@@ -105,7 +105,7 @@ def _broadcasting(op: Op, target: Callable[..., Shape]) -> None:
     def broadcasting_infer(data, *like, **attrs):
         return _stretched(data, rule(attrs, data, *like))
 
-    repeating(op, target)
+    declare_repeat(op, target)
     linear(op, "_reduce_like", slice(0, 1))
 
 
@@ -127,7 +127,7 @@ def broadcast_to(data, *, shape: int | tuple[int, ...] = ()):
     """``data`` broadcast to ``shape``; a 0 in it keeps the length of that axis."""
 
 
-_broadcasting(broadcast_to, _broadcast_target)
+_declare_broadcast(broadcast_to, _broadcast_target)
 
 
 @broadcast_to.vmap
@@ -151,7 +151,7 @@ def np_broadcast_to(array, *, shape: int | tuple[int, ...]):
     """``array`` broadcast to ``shape``. In ``shape``, -2 keeps the length of an axis, and 0 is a length of zero."""
 
 
-_broadcasting(np_broadcast_to, _literal)
+_declare_broadcast(np_broadcast_to, _literal)
 
 
 @np_broadcast_to.vmap
@@ -180,7 +180,7 @@ def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tupl
     """``data`` repeated ``size`` times along axes of length one."""
 
 
-_broadcasting(broadcast_axis, _sized)
+_declare_broadcast(broadcast_axis, _sized)
 
 
 # ----------------------------------------------------------------------- to the shape of another array
@@ -206,7 +206,7 @@ def broadcast_like(lhs, rhs, *, lhs_axes: int | tuple[int, ...] | None = None,
     """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 
 
-_broadcasting(broadcast_like, _matched)
+_declare_broadcast(broadcast_like, _matched)
 
 
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
@@ -332,7 +332,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 # ------------------------------------------------------------------- results that depend on the shape alone
 
 
-def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
+def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
     """Declare the operator that returns an array of one value in the shape of its input."""
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
@@ -341,8 +341,8 @@ def _like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
 
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
-    filling(filled, number)
+    declare_fill(filled, number)
 
 
-_like(0.0, "zeros_like", ("_sparse_zeros_like",))
-_like(1.0, "ones_like")
+_declare_like(0.0, "zeros_like", ("_sparse_zeros_like",))
+_declare_like(1.0, "ones_like")

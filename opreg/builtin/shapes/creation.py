@@ -19,11 +19,11 @@ from ...core.rules import Rule
 from ...core.spec import ANY, Shape, as_dtype, check_axis, is_narrow, parse_shape
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from .joining import MANY
 from .shape import constant, copy_view
 
-__all__ = ["Dims", "array_shape", "filling", "inferred_shape"]
+__all__ = ["Dims", "array_shape", "declare_fill", "inferred_shape"]
 
 _FLOAT32 = np.dtype("float32")
 
@@ -46,7 +46,7 @@ def array_shape(shape: int | Shape | None) -> Shape:
     return dims
 
 
-def filling(op: Op, number: float | None = None) -> None:
+def declare_fill(op: Op, number: float | None = None) -> None:
     """Declare the rules of an operator that makes an array of one value: ``number``, or its attribute ``value`` or
     ``fill_value``. The array has the shape of the first input, or that of the attribute ``shape``."""
     if not op.signature.input_names:
@@ -96,10 +96,10 @@ def zeros_without_dtype_types(ins, outs, *, dtype):
     return ins, outs if dtype < 0 else [as_dtype(dtype)]
 
 
-filling(zeros, 0)
-filling(ones, 1)
-filling(full)
-filling(zeros_without_dtype, 0)
+declare_fill(zeros, 0)
+declare_fill(ones, 1)
+declare_fill(full)
+declare_fill(zeros_without_dtype, 0)
 
 
 # ----------------------------------------------------------------------------------------------- ranges
@@ -128,7 +128,7 @@ def _steps(xp: ArrayModule, count: int, start: float, step: float, repeat: int, 
     return (places.astype(exact) * step + start).astype(dtype)
 
 
-def _counting(op: Op, numbers: Callable[..., Array]) -> None:
+def _declare_creation(op: Op, numbers: Callable[..., Array]) -> None:
     """Declare that an operator makes values of attributes, and of the shape of an input; no gradient passes.
 
     ``numbers(xp, shape, *like, **attrs)`` makes them; ``shape`` is that of the array to write to, if there is one.
@@ -177,7 +177,7 @@ def arange_infer(*, start, stop, step, repeat, infer_range):
     return (_range_length(start, stop, step, repeat),)
 
 
-_counting(arange, _range)
+_declare_creation(arange, _range)
 
 
 @declare(name="_linspace", aliases=("_npi_linspace",), types="->@dtype")
@@ -186,10 +186,10 @@ def linspace(*, start: Finite, stop: Finite, num: Count, endpoint: bool = True, 
     """``num`` equally spaced values from ``start`` to ``stop``, including ``stop`` if ``endpoint``."""
 
 
-formed(linspace, "-> (@num)")
+declare_form(linspace, "-> (@num)")
 
 
-_counting(linspace, lambda xp, shape, *, start, stop, num, endpoint, dtype: xp.linspace(
+_declare_creation(linspace, lambda xp, shape, *, start, stop, num, endpoint, dtype: xp.linspace(
     start, stop, num, endpoint=endpoint).astype(dtype))
 
 
@@ -203,7 +203,7 @@ def eye_infer(*, N, M):
     return (N, M or N)
 
 
-_counting(eye, lambda xp, shape, *, N, M, k, dtype: xp.eye(N, M or N, k=k, dtype=dtype))
+_declare_creation(eye, lambda xp, shape, *, N, M, k, dtype: xp.eye(N, M or N, k=k, dtype=dtype))
 
 
 @declare(variadic="num_arrays", types="*?->", mutates=range(MANY), outputs=())
@@ -211,7 +211,7 @@ def reset_arrays(*data, num_arrays: Few):
     """Set all inputs to zero in place; there is no output."""
 
 
-formed(reset_arrays, "->")
+declare_form(reset_arrays, "->")
 
 
 @reset_arrays.kernel()  # no body: it writes to its inputs
@@ -235,7 +235,7 @@ def arange_like_infer(data, *, axis):
     return data if axis is None else (data[check_axis(axis, len(data))],)
 
 
-_counting(arange_like, _range_like)
+_declare_creation(arange_like, _range_like)
 
 
 @declare(name="_contrib_index_array", types="T->int64", unread=(0,))
@@ -264,7 +264,7 @@ def _indices(xp: ArrayModule, shape: Shape | None, data: Array, *, axes: int | S
     return result
 
 
-_counting(index_array, _indices)
+_declare_creation(index_array, _indices)
 
 
 # ----------------------------------------------------------------------------------- shapes as numbers
@@ -276,7 +276,7 @@ def shape_array(data):
 
 
 shape_array.infer(lambda data: (len(data),))
-_counting(shape_array, lambda xp, shape, data: xp.asarray(data.shape, dtype=xp.int64))
+_declare_creation(shape_array, lambda xp, shape, data: xp.asarray(data.shape, dtype=xp.int64))
 
 
 @declare(types="T->int64", unread=(0,), cheap=True)
@@ -284,5 +284,5 @@ def size_array(data):
     """Number of elements of ``data``, as an int64 scalar."""
 
 
-formed(size_array, "-> (1)")
-_counting(size_array, lambda xp, shape, data: xp.asarray([data.size], dtype=xp.int64))
+declare_form(size_array, "-> (1)")
+_declare_creation(size_array, lambda xp, shape, data: xp.asarray([data.size], dtype=xp.int64))

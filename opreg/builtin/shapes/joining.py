@@ -17,9 +17,9 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..layouts import by_axis
-from ..outputs import agreeing, common_shape, numbered
+from ..outputs import common_shape, declare_input_shape, numbered
 from ..samples import along
-from .shape import viewing
+from .shape import declare_view
 
 __all__ = ["MANY"]
 
@@ -69,7 +69,7 @@ def _join_fill(ins: list, outs: list, dim: int, equal: bool) -> list:
     return ins
 
 
-def _joining(op: Op, function: str, axis: str) -> None:
+def _declare_joining(op: Op, function: str, axis: str) -> None:
     """Declare that an operator joins its inputs by a function of the array module, along the axis in the named
     attribute."""
 
@@ -97,7 +97,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
     def concat_infer(*data, dim):
         return _joined(data, dim)
 
-    _joining(concat, "concatenate", "dim")
+    _declare_joining(concat, "concatenate", "dim")
 
     @concat.grad
     def concat_grad(g, ins, outs, *, dim):
@@ -119,7 +119,7 @@ def concat_split(*data, num_args: Few = 2, dim: int = 1):
 along(concat_split, "dim")
 
 
-agreeing(concat_split, 0, lambda g, *data, dim: (list(data), _joined(data, dim)))
+declare_input_shape(concat_split, 0, lambda g, *data, dim: (list(data), _joined(data, dim)))
 
 
 def _pieces(g: Array, shapes: Sequence[Shape], dim: int) -> tuple[Array, ...]:
@@ -128,7 +128,7 @@ def _pieces(g: Array, shapes: Sequence[Shape], dim: int) -> tuple[Array, ...]:
     return tuple([g[_axis_slice(axis, *edge)] for edge in pairwise(edges)])
 
 
-viewing(concat_split, lambda g, *parts, dim: functools.partial(_pieces, shapes=parts, dim=dim))
+declare_view(concat_split, lambda g, *parts, dim: functools.partial(_pieces, shapes=parts, dim=dim))
 
 
 @concat_split.grad
@@ -165,7 +165,7 @@ def stack_infer(*data, axis):
     return (*data[0][:axis], len(data), *data[0][axis:])
 
 
-_joining(stack, "stack", "axis")
+_declare_joining(stack, "stack", "axis")
 
 
 @stack.grad
@@ -202,7 +202,7 @@ def _regather(g: Value | Sequence[Value], count: int, axis: int, squeeze_axis: b
     return ops.Concat(*gs, num_args=count, dim=axis)
 
 
-def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
+def _declare_split(op: Op, edges: Callable[..., list[int]]) -> None:
     """Declare the rules of an operator that splits its input along its attribute ``axis``; it also has
     ``squeeze_axis``.
 
@@ -224,7 +224,7 @@ def _splitting(op: Op, edges: Callable[..., list[int]]) -> None:
         count = len(op.signature.outputs({**attrs, "squeeze_axis": squeeze_axis}))
         return [(*data[:axis], *length, *data[axis + 1:])] * count
 
-    viewing(op, cuts)
+    declare_view(op, cuts)
 
     @op.grad
     def splitting_grad(g, ins, outs, *, axis, squeeze_axis):
@@ -245,7 +245,7 @@ def split(data, *, num_outputs: Few, axis: int = 1, squeeze_axis: bool = False):
     removed."""
 
 
-_splitting(split, _even)
+_declare_split(split, _even)
 
 
 def _unsplit_shape(outs: Sequence[Shape | None], axis: int, squeeze_axis: bool) -> Shape | None:
@@ -292,7 +292,7 @@ def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axi
     """``data`` split along ``axis`` at ``indices``, or into ``sections`` nearly equal parts."""
 
 
-_splitting(split_v2, _edges)
+_declare_split(split_v2, _edges)
 
 
 @split_v2.fill

@@ -21,8 +21,8 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["copying", "reshape_codes", "copy_view", "unchanged", "constant", "out_or_empty", "delivered",
-           "repeated_parts", "reshaping", "as_view", "viewing"]
+__all__ = ["declare_copy", "reshape_codes", "copy_view", "declare_unchanged", "constant", "out_or_empty", "delivered",
+           "repeated_parts", "declare_reshape", "as_view", "declare_view"]
 
 
 #: A view of more than the second number of elements, whose last axis has at most the first number of them, is copied
@@ -51,7 +51,7 @@ def is_scattered(view: Array) -> bool:
     return view.size >= _LARGE and 1 < view.shape[-1] <= _SHORT and view.strides[-1] > view.itemsize
 
 
-def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
+def declare_copy(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
     """Declare the kernel of an operator that copies a view of its first input, or several, an output each.
 
     ``view(*shapes, **attrs)``, given the shapes of all inputs, returns the function that makes the view of the first
@@ -72,8 +72,8 @@ def copying(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
         return lambda data, *others, out=None: see(data).copy() if out is None else copy_view(xp, see(data), out)
 
 
-def viewing(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
-    """Declare that the output of an operator is a view of its first input, or its outputs are; see ``copying``.
+def declare_view(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
+    """Declare that the output of an operator is a view of its first input, or its outputs are; see ``declare_copy``.
 
     In a plan, which has no step for them, ``view`` gets the shapes of the outputs in place of those of other inputs.
 
@@ -84,12 +84,12 @@ def viewing(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
     ... def first_column(data): "The first column."
     >>> first_column.infer(lambda data: data[:1])
     <function <lambda> at ...>
-    >>> viewing(first_column, lambda data, *_: lambda array: array[:, 0])
+    >>> declare_view(first_column, lambda data, *_: lambda array: array[:, 0])
     >>> first_column(nd.array([[1.0, 2.0], [3.0, 4.0]])).asnumpy().tolist()
     [1.0, 3.0]
     """
     rule = Rule(view)
-    copying(op, view)
+    declare_copy(op, view)
 
     @op.view
     def viewing_view(array: Array, *, out_shape: Any, **attrs: Any) -> Any:
@@ -97,9 +97,9 @@ def viewing(op: Op, view: Callable[..., Callable[[Array], Any]]) -> None:
         return None if None in shapes else single(rule(attrs, array.shape, *shapes)(array))
 
 
-def unchanged(op: Op) -> None:
+def declare_unchanged(op: Op) -> None:
     """Declare that the output of an operator is its first input, unchanged."""
-    viewing(op, lambda *shapes: lambda array: array)
+    declare_view(op, lambda *shapes: lambda array: array)
 
 
 def single(results: Any) -> Any:
@@ -190,7 +190,7 @@ def _refill(ins: list, outs: list) -> list:
     return [tuple(size(out) // known_size if dim is ANY else dim for dim in data)]
 
 
-def reshaping(op: Op, target: Callable[..., Shape | None]) -> None:
+def declare_reshape(op: Op, target: Callable[..., Shape | None]) -> None:
     """Declare the rules of an operator that reshapes its first input to the shape that ``target`` returns."""
     rule = Rule(target)
     op.infer(target)
@@ -320,7 +320,7 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
     """
 
 
-reshaping(reshape, _target)
+declare_reshape(reshape, _target)
 
 
 @reshape.fill
@@ -355,7 +355,7 @@ def reshape_like(lhs, rhs, *, lhs_begin: int | None = None, lhs_end: int | None 
     from ``rhs_begin`` to before ``rhs_end`` of ``rhs``."""
 
 
-reshaping(reshape_like, _like)
+declare_reshape(reshape_like, _like)
 
 
 def _rows(data: Shape) -> Shape:
@@ -370,7 +370,7 @@ def flatten(data):
     """``data`` with all axes but the first joined."""
 
 
-reshaping(flatten, _rows)
+declare_reshape(flatten, _rows)
 
 
 @flatten.fill
@@ -391,7 +391,7 @@ def expand_dims(data, *, axis: int):
     """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 
 
-reshaping(expand_dims, _inserted)
+declare_reshape(expand_dims, _inserted)
 
 
 @expand_dims.fill
@@ -422,4 +422,4 @@ def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
     """``data`` without the axes ``axis``, or if None without all axes of length one; one axis always remains."""
 
 
-reshaping(squeeze, _squeezed)
+declare_reshape(squeeze, _squeezed)

@@ -16,12 +16,12 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
-from ..outputs import agreeing, as_output, common_shape, linear
+from ..outputs import as_output, common_shape, declare_input_shape, linear
 from ..places import declare_fixed_writes
 from ..samples import along
-from .shape import viewing
+from .shape import declare_view
 
-__all__ = ["Cut", "cutting"]
+__all__ = ["Cut", "declare_slice"]
 
 Cut = tuple[slice, ...]
 Bounds = int | tuple[int | None, ...]
@@ -31,8 +31,8 @@ def _cut_shape(shape: Shape, cut: Cut) -> Shape:
     return (*map(cut_length, shape, cut), *shape[len(cut):])
 
 
-def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
-    """Declare that an operator slices its first input; see ``cutting``."""
+def _declare_slice_view(op: Op, cut: Callable[..., Cut]) -> Rule:
+    """Declare that an operator slices its first input; see ``declare_slice``."""
     rule = Rule(cut)
 
     @op.infer
@@ -40,12 +40,12 @@ def _cut_by(op: Op, cut: Callable[..., Cut]) -> Rule:
         return _cut_shape(shapes[0], rule(attrs, *shapes))
 
     # With an ellipsis a slice of an array without axes is a view, too; without one NumPy gives a number.
-    viewing(op, lambda *shapes, **attrs: itemgetter((*rule(attrs, *shapes), ...)))
+    declare_view(op, lambda *shapes, **attrs: itemgetter((*rule(attrs, *shapes), ...)))
 
     return rule
 
 
-def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
+def declare_slice(op: Op, cut: Callable[..., Cut]) -> Op:
     """Declare a slicing operator, and the operator that writes its gradient into zeros.
 
     Parameters
@@ -67,12 +67,12 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     >>> from opreg.core.registry import declare
     >>> @declare(name="_example_head")
     ... def head(data, *, rows: int): "The first rows."
-    >>> cutting(head, lambda data, like=(), *, rows: (slice(rows),)).name
+    >>> declare_slice(head, lambda data, like=(), *, rows: (slice(rows),)).name
     '_backward_example_head'
     >>> head(nd.array([1.0, 2.0, 3.0]), rows=2).asnumpy().tolist()
     [1.0, 2.0]
     """
-    rule = _cut_by(op, cut)
+    rule = _declare_slice_view(op, cut)
     put = register(Op(f"_backward_{op.name.lstrip('_')}", op.signature.schema, ("g", "data"), unread=(1,),
                       types="T,U->T", cheap=True,
                       doc=f"Zeros of the shape of ``data`` with ``g`` where ``{op.name}`` would cut."))
@@ -81,7 +81,7 @@ def cutting(op: Op, cut: Callable[..., Cut]) -> Op:
     def cut_grad(g, ins, outs, **attrs):
         return (put.current(g, ins[0], **attrs), *[None] * (len(ins) - 1))
 
-    agreeing(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
+    declare_input_shape(put, 0, lambda g, data, **attrs: (data, _cut_shape(data, rule(attrs, data, g))))
 
     declare_fixed_writes(put, lambda g, data, **attrs: rule(attrs, data, g), into_zeros=True)
 
@@ -117,7 +117,7 @@ def slice_(data, *, begin: Bounds, end: Bounds, step: Bounds | None = ()):
     """The slice of ``data`` from ``begin`` to before ``end`` along the first axes; None means the edge."""
 
 
-cutting(slice_, _cut)
+declare_slice(slice_, _cut)
 
 
 # --------------------------------------------------------------------------------------------- slice_axis
@@ -144,7 +144,7 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
 
 
 along(slice_axis)
-along(cutting(slice_axis, _axis_cut), of=1)
+along(declare_slice(slice_axis, _axis_cut), of=1)
 
 
 # --------------------------------------------------------------------------------------------- slice_like
@@ -174,7 +174,7 @@ def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
     """The first elements of ``data`` along ``axes`` (all by default), as many as ``shape_like`` has there."""
 
 
-cutting(slice_like, _corner)
+declare_slice(slice_like, _corner)
 slice_like.infer(_like_shape)  # a length known from the other input
 
 
@@ -208,7 +208,7 @@ def crop(*data, num_args: Few, offset: tuple[int, ...] = (0, 0), h_w: tuple[int,
     at ``offset`` or in the center."""
 
 
-cutting(crop, _window)
+declare_slice(crop, _window)
 
 
 @crop.infer
@@ -236,7 +236,7 @@ along(reverse)
 reverse.fill(as_output)
 
 
-_cut_by(reverse, _backwards)
+_declare_slice_view(reverse, _backwards)
 
 
 linear(reverse, reverse)
@@ -256,7 +256,7 @@ def slice_assign_fill(ins, outs, *, begin, end, step):
     return [lhs, ins[1] if lhs is None else _cut_shape(lhs, _cut(lhs, begin=begin, end=end, step=step))]
 
 
-agreeing(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
+declare_input_shape(slice_assign, 1, lambda lhs, rhs, **bounds: (lhs, _cut_shape(lhs, _cut(lhs, **bounds))))
 
 
 declare_fixed_writes(slice_assign, lambda lhs, rhs, **bounds: _cut(lhs, **bounds))

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ...core.registry import declare, ops
 from ...core.spec import Shape
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..outputs import add_into, gradient_by
+from ..forms import declare_form
+from ..outputs import add_into, declare_gradient
 
 __all__ = ["Corner", "corners", "rows", "images", "read", "spread", "slopes"]
 
@@ -118,7 +118,7 @@ def bilinear(data, y, x, image):
     """
 
 
-formed(bilinear, "(batch, height, width, channel) (points) (points) (points) -> (points, channel)")
+declare_form(bilinear, "(batch, height, width, channel) (points) (points) (points) -> (points, channel)")
 
 
 @bilinear.kernel()  # no body: the gradient of a body would add each corner separately
@@ -155,4 +155,4 @@ def bilinear_places_xp(xp, g, data, y, x, image):
     return slopes(xp, data.reshape(-1, data.shape[3]), g, places)
 
 
-gradient_by(bilinear, bilinear_data, bilinear_places)
+declare_gradient(bilinear, bilinear_data, bilinear_places)

@@ -17,7 +17,7 @@ from ...core.registry import ops
 from ...core.spec import show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import widened
 from .greedy import Format
 
@@ -156,7 +156,7 @@ def box_iou(lhs, rhs, *, format: Format = "corner"):
     return ops._np_reshape(overlaps(a, b, format), newshape=(*lhs.shape[:-1], *rhs.shape[:-1]))
 
 
-formed(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
+declare_form(box_iou, "(...left, 4) (...right, 4) -> (...left, ...right)")
 box_iou.grad(ZERO)
 
 
@@ -177,7 +177,7 @@ def bipartite_matching(data, *, is_ascend: bool = False, threshold: float, topk:
     return tuple([ops.Cast(places, dtype=data.dtype) for places in matches])
 
 
-formed(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")
+declare_form(bipartite_matching, "(..., rows, columns) -> (..., rows) (..., columns)")
 bipartite_matching.grad(ZERO)
 
 
@@ -227,7 +227,8 @@ def box_encode(samples, matches, anchors, refs, means, stds):
         ops.broadcast_to(chosen, shape=anchors.shape), dtype=anchors.dtype)
 
 
-formed(box_encode, "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
+declare_form(box_encode,
+             "(batch, n) (batch, n) (batch, n, 4) (batch, boxes > 0, 4) (4) (4) -> (batch, n, 4) (batch, n, 4)")
 box_encode.grad(ZERO)
 
 
@@ -245,5 +246,5 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
     return joined(decode_boxes(around, columns(data), (std0, std1, std2, std3), clip))
 
 
-formed(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
+declare_form(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")
 box_decode.grad(ZERO)

@@ -13,7 +13,7 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import gradient_by, wide
+from ..outputs import declare_gradient, wide
 
 __all__: list[str] = []
 
@@ -132,7 +132,7 @@ def correlation_data(g, data1, data2, *, kernel_size: int = 1, max_displacement:
     """The gradients of both images, which share the patches' part."""
 
 
-gradient_by(correlation, correlation_data)
+declare_gradient(correlation, correlation_data)
 
 
 @correlation_data.kernel()  # no body: one pass for each displacement computes both gradients

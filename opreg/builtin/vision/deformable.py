@@ -153,7 +153,7 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
 # ------------------------------------------------------------------------------------------- both versions
 
 
-def _moving(op: Op, back: Op, modulated: bool) -> None:
+def _declare_deformable(op: Op, back: Op, modulated: bool) -> None:
     """Declare a deformable convolution, and the operator of its gradients except that of the bias; the modulated
     version has a mask after the offsets."""
     count = 4 if modulated else 3
@@ -189,11 +189,11 @@ def _moving(op: Op, back: Op, modulated: bool) -> None:
     def convolve(xp: ArrayModule, arrays: Sequence[Array], form: _Form) -> Array:
         return _convolve(xp, *parts(arrays), arrays[count] if len(arrays) > count else None, form)
 
-    _by_samples(op, convolve)
-    _by_samples(back, lambda xp, arrays, form: _gradients(xp, arrays[0], *parts(arrays[1:]), form))
+    _declare_kernel(op, convolve)
+    _declare_kernel(back, lambda xp, arrays, form: _gradients(xp, arrays[0], *parts(arrays[1:]), form))
 
 
-def _by_samples(op: Op, function: Callable[..., Any]) -> None:
+def _declare_kernel(op: Op, function: Callable[..., Any]) -> None:
     """Declare that ``function(xp, arrays, form)`` computes an operator."""
 
     @op.kernel()  # no body: image by image, which limits the memory; the gradients share the samples of an image
@@ -224,7 +224,7 @@ def deformable_backward(g, data, offset, weight, *, kernel: tuple[int, ...], str
     """The gradients of data, offsets and weight, which share the samples of the image."""
 
 
-_moving(deformable, deformable_backward, False)
+_declare_deformable(deformable, deformable_backward, False)
 
 
 # ------------------------------------------------------------------------ ModulatedDeformableConvolution
@@ -250,7 +250,7 @@ def modulated_backward(g, data, offset, mask, weight, *, kernel: tuple[int, ...]
     """The gradients of data, offsets, mask and weight, which share the samples of the image."""
 
 
-_moving(modulated, modulated_backward, True)
+_declare_deformable(modulated, modulated_backward, True)
 
 
 @deformable.flops

@@ -16,7 +16,7 @@ from ...core.array_module import number_on
 from ...core.declarations import ZERO
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import wide
 
 __all__ = ["Format"]
@@ -45,7 +45,7 @@ def survivors(boxes, counts, groups, *, threshold: float, closed: bool = False, 
     """
 
 
-formed(survivors, "(...batch, boxes, 4) (...batch) (...batch, boxes) -> (...batch, boxes)")
+declare_form(survivors, "(...batch, boxes, 4) (...batch) (...batch, boxes) -> (...batch, boxes)")
 
 
 @survivors.kernel()  # no body: boxes are removed one after the other
@@ -165,7 +165,7 @@ def matching(scores, *, above: float, most: int = -1):
     """
 
 
-formed(matching, "(..., rows, columns) -> (..., rows) (..., columns)")
+declare_form(matching, "(..., rows, columns) -> (..., rows) (..., columns)")
 
 
 @matching.kernel()  # no body: one match after the other

@@ -16,9 +16,9 @@ from ...core.spec import ANY, Shape, is_floating, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import linear
-from ..shapes.slicing import Cut, cutting
+from ..shapes.slicing import Cut, declare_slice
 
 __all__: list[str] = []
 
@@ -44,7 +44,7 @@ def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     return xp.clip(colours, xp.iinfo(dtype).min, xp.iinfo(dtype).max)
 
 
-def _changing(op: Op, change: Callable[..., Array]) -> None:
+def _declare_transform(op: Op, change: Callable[..., Array]) -> None:
     """Declare that an operator transforms images: ``change(xp, x, dtype, rng, **attrs)`` transforms an image in the
     working dtype; ``dtype`` is that of the result."""
 
@@ -104,7 +104,7 @@ def _normalized(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, mean: floa
     return (x - mean) / std
 
 
-_changing(normalize, _normalized)
+_declare_transform(normalize, _normalized)
 linear(normalize, normalize, without=("mean",))
 
 
@@ -124,7 +124,7 @@ def crop(data, *, x: int, y: int, width: int, height: int):
     """A crop of images (..., height, width, channel), with its left edge at ``x`` and its top at ``y``."""
 
 
-cutting(crop, _part)
+declare_slice(crop, _part)
 
 
 # ------------------------------------------------------------------------------------------------- flips
@@ -140,8 +140,8 @@ def _declare_flip(words: str, axis: int) -> None:
     def random_flip(data):
         """The image or its mirror image, with equal probability; the gradient is the output gradient."""
 
-    formed(flip, "(height, width, channel) -> (height, width, channel)")
-    formed(random_flip, "(height, width, channel) -> (height, width, channel)")
+    declare_form(flip, "(height, width, channel) -> (height, width, channel)")
+    declare_form(random_flip, "(height, width, channel) -> (height, width, channel)")
     linear(random_flip, "_copy")
 
     @random_flip.kernel()  # no body: the eager gradient of a body would draw again
@@ -208,8 +208,8 @@ def _lighting(xp: ArrayModule, x: Array, alpha: Array) -> Array:
 
 
 def _declare_color_change(op: Op, change: Callable[..., Array]) -> None:
-    """Declare that an operator changes colors by ``change``; see ``_changing``."""
-    _changing(op, change)
+    """Declare that an operator changes colors by ``change``; see ``_declare_transform``."""
+    _declare_transform(op, change)
 
     @op.infer
     def infer(data, **attrs):

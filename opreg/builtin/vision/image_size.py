@@ -20,7 +20,7 @@ from ...core.spec import ANY, Shape, show
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
-from ..forms import formed
+from ..forms import declare_form
 
 __all__: list[str] = []
 
@@ -291,7 +291,7 @@ def resize_infer(data, *, size, keep_ratio):
     return (*data[:-3], *_size(data[-3], data[-2], size=size, keep_ratio=keep_ratio), data[-1])
 
 
-def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
+def _declare_resize(op: Op, size: Callable[..., tuple[int, int]]) -> None:
     """Declare that an operator resizes images to the height and width that ``size(height, width, **attrs)`` returns."""
     rule = Rule(size)
 
@@ -302,7 +302,7 @@ def _resizing(op: Op, size: Callable[..., tuple[int, int]]) -> None:
         return resized(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
 
 
-_resizing(resize, _size)
+_declare_resize(resize, _size)
 
 
 @declare(name="_cvimresize")
@@ -310,10 +310,10 @@ def cv_resize(src, *, w: Positive, h: Positive, interp: Interpolation = 1):
     """One image resized to width ``w`` and height ``h``; see ``_image_resize`` for ``interp``."""
 
 
-formed(cv_resize, "(height > 0, width > 0, channel) -> (@h, @w, channel)")
+declare_form(cv_resize, "(height > 0, width > 0, channel) -> (@h, @w, channel)")
 
 
-_resizing(cv_resize, lambda height, width, *, w, h: (h, w))
+_declare_resize(cv_resize, lambda height, width, *, w, h: (h, w))
 
 
 # ------------------------------------------------------------------------------------------------ borders

@@ -18,7 +18,7 @@ from ...core.spec import show
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import in_dtype_of, widened
 from .boxes import columns, decode_boxes, first_of, joined, offsets, overlaps, rows_at
 
@@ -115,7 +115,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     background = ops._npi_greater(real[:, :1], positive)
     if negative_mining_ratio > 0:
         free = ops._npi_logical_and(background, ops._npi_less_scalar(overlap, scalar=negative_mining_thresh))
-        background = _hard(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
+        background = _hard_negatives(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
     matched = rows_at(label, best)
     steps = offsets(_center_and_sides(anchor), _center_and_sides(matched[:, :, 1:5]))
     mask = positive[:, :, None]
@@ -127,7 +127,8 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     return tuple([ops.Cast(array, dtype=dtype) for array in flat])
 
 
-formed(target, "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
+declare_form(target,
+             "(1, n, 4) (batch, objects, numbers > 4) (batch, classes, n) -> (batch, 4n) (batch, 4n) (batch, n)")
 target.grad(ZERO)
 
 
@@ -142,7 +143,7 @@ def _matches(shared: Any, threshold: float) -> tuple[Any, Any, Any]:
     return best, positive, overlap
 
 
-def _hard(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
+def _hard_negatives(cls_pred: Any, free: Any, objects: Any, share: float) -> Any:
     """Hard negatives: the unmatched anchors with the lowest probability of background, ``share`` times as many as
     objects."""
     sure = ops.softmax(cls_pred, axis=1)[:, 0]
@@ -195,5 +196,5 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     return in_dtype_of(ops._npi_where_rscalar(first_of(counts, n)[:, :, None], rows, scalar=-1.0), cls_prob)
 
 
-formed(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
+declare_form(detection, "(batch, classes, n) (batch, 4n) (1, n, 4) -> (batch, n, 6)")
 detection.grad(ZERO)

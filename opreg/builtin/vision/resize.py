@@ -16,7 +16,7 @@ from ...core.spec import ANY, Shape, show
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array
-from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
+from ..outputs import declare_gradient, in_dtype_of, like_inputs, widened
 
 __all__: list[str] = []
 
@@ -75,7 +75,7 @@ def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
 
 
 adaptive_pooling_data.infer(like_inputs(1))
-gradient_by(adaptive_pooling, adaptive_pooling_data)
+declare_gradient(adaptive_pooling, adaptive_pooling_data)
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -145,4 +145,4 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
 
 
 bilinear_resize_data.infer(like_inputs(1))
-gradient_by(bilinear_resize, bilinear_resize_data)
+declare_gradient(bilinear_resize, bilinear_resize_data)

@@ -22,9 +22,9 @@ from ...core.threads import stretches
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
-from ..forms import formed
-from ..lookup.indexing import puts_back
-from ..outputs import adjoint_pair, gradient_by, like_inputs, wide
+from ..forms import declare_form
+from ..lookup.indexing import declare_scatter
+from ..outputs import adjoint_pair, declare_gradient, like_inputs, wide
 from .bilinear import images
 
 __all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
@@ -148,17 +148,17 @@ def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Arr
     return x
 
 
-def _averaging(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
+def _declare_averages(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
     """Declare that an operator averages over the cells ``cells(xp, rois, size, dtype, **attrs)`` of images of a size,
     and register its gradient under a name. It is linear in its data, so each is the gradient of the other."""
     back = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
                        doc=f"The gradient of the data of ``{op.name}``."))
     adjoint_pair(op, back)
-    _weighing(op, _average, Rule(cells))
-    _weighing(back, _average_data, Rule(cells))
+    _declare_kernel(op, _average, Rule(cells))
+    _declare_kernel(back, _average_data, Rule(cells))
 
 
-def _weighing(op: Op, function: Callable[..., Array], cells: Rule) -> None:
+def _declare_kernel(op: Op, function: Callable[..., Array], cells: Rule) -> None:
     """Declare that ``function(xp, given, cells, shape)`` computes an operator, for images of a shape."""
 
     @op.kernel()  # no body: blocks of regions are written to one array, which limits the memory
@@ -221,7 +221,7 @@ def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, 
     return _Cells(image, rows, columns, pooled_size if position_sensitive else None)
 
 
-_averaging(roi_align, "_backward_ROIAlign", _align_cells)
+_declare_averages(roi_align, "_backward_ROIAlign", _align_cells)
 
 
 # ------------------------------------------------------------------------------------------ PSROIPooling
@@ -263,7 +263,7 @@ def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, 
     return _Cells(image, rows, columns, (groups, groups))
 
 
-_averaging(psroi_pooling, "_backward__contrib_PSROIPooling", _boxed_cells)
+_declare_averages(psroi_pooling, "_backward__contrib_PSROIPooling", _boxed_cells)
 
 
 # -------------------------------------------------------------------------------------------- ROIPooling
@@ -278,7 +278,7 @@ def roi_pooling(data, rois, *, pooled_size: Cells, spatial_scale: float):
     """
 
 
-formed(roi_pooling, "(batch, channel, height, width) (regions, 5) -> " + "(regions, channel, @pooled_size) " * 2)
+declare_form(roi_pooling, "(batch, channel, height, width) (regions, 5) -> " + "(regions, channel, @pooled_size) " * 2)
 
 
 def _spans(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int) -> tuple[Array, Array, Array]:
@@ -382,7 +382,7 @@ def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> Array
     return xp.where(maxidx >= 0, flat + maxidx, math.prod(shape))
 
 
-puts_back(roi_pooling_data, _sources, spare=True)
+declare_scatter(roi_pooling_data, _sources, spare=True)
 
 
 @composed(name="_backward_ROIPooling_at", types="T,I,J->T")
@@ -398,4 +398,4 @@ def roi_pooling_at(h, rois, maxidx):
 
 roi_pooling_at.infer(like_inputs(2))
 adjoint_pair(roi_pooling_at, roi_pooling_data)
-gradient_by(roi_pooling, roi_pooling_data)
+declare_gradient(roi_pooling, roi_pooling_data)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.registry import declare
 from ...typing import Array, ArrayModule
-from ..forms import formed
+from ..forms import declare_form
 from ..outputs import wide
 from .bilinear import corners, images, read, rows
 from .roi import Cells
@@ -30,7 +30,7 @@ def rotated_roi_align(data, rois, *, pooled_size: Cells, spatial_scale: float, s
     """
 
 
-formed(rotated_roi_align, "(batch, channel, height, width) (regions, 6) -> (regions, channel, @pooled_size)")
+declare_form(rotated_roi_align, "(batch, channel, height, width) (regions, 6) -> (regions, channel, @pooled_size)")
 
 
 def _counts(xp: ArrayModule, length: Array, cells: int, samples: int, diagonal: float) -> tuple[Array, int]:

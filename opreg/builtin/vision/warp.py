@@ -12,8 +12,8 @@ from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
-from ..forms import formed
-from ..outputs import gradient_by, in_dtype_of, like_inputs, widened
+from ..forms import declare_form
+from ..outputs import declare_gradient, in_dtype_of, like_inputs, widened
 
 __all__: list[str] = []
 
@@ -82,7 +82,7 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
 
 
 grid_generator_data.infer(like_inputs(1))
-gradient_by(grid_generator, grid_generator_data)
+declare_gradient(grid_generator, grid_generator_data)
 
 
 # --------------------------------------------------------------------------------------- BilinearSampler
@@ -101,7 +101,8 @@ def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
     return in_dtype_of(ops.transpose(rows, axes=(0, 3, 1, 2)), data)
 
 
-formed(bilinear_sampler, "(batch, channel, high, across) (batch, 2, height, width) -> (batch, channel, height, width)")
+declare_form(bilinear_sampler,
+             "(batch, channel, high, across) (batch, 2, height, width) -> (batch, channel, height, width)")
 
 
 # ------------------------------------------------------------------------------------ SpatialTransformer
@@ -116,7 +117,7 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
     return in_dtype_of(ops.BilinearSampler(widened(data), grid), data)  # float16 would move pixels of large images
 
 
-formed(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
+declare_form(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
 def _work(grid, transform_type):

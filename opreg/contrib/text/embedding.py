@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.base import data_dir
 from opreg.errors import did_you_mean, warn
-from opreg.gluon.structure import faced
+from opreg.gluon.structure import gluon_value
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.train.named import get_create_func, get_register_func, get_registry
@@ -34,7 +34,7 @@ class _Embedding(Vocabulary):
     @property
     def idx_to_vec(self) -> NDArray:
         """The vectors, in the order of the indices of their words."""
-        vectors: NDArray = faced(self._vectors)
+        vectors: NDArray = gluon_value(self._vectors)
         return vectors
 
     def get_vecs_by_tokens(self, tokens: Any, lower_case_backup: bool = False) -> NDArray:

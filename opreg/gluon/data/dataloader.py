@@ -17,7 +17,7 @@ from opreg.errors import ArgumentError
 from opreg.ndarray import NDArray, array, autograd, stack
 from opreg.ndarray.context import Context, cpu, cpu_pinned
 
-from ..structure import faced
+from ..structure import gluon_value
 from .held_state import HeldState
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -37,13 +37,13 @@ def default_batchify_fn(data: Sequence[Any]) -> Any:
     first = data[0]
     if isinstance(first, NDArray):
         raw = _stack_on_host(data)
-        return stack(*data) if raw is None else faced(NDArray(_stack(raw), first.context))
+        return stack(*data) if raw is None else gluon_value(NDArray(_stack(raw), first.context))
     if isinstance(first, tuple):
         return [default_batchify_fn(part) for part in zip(*data, strict=False)]
     if _same_spec(data):
-        return faced(NDArray(_stack(data), cpu()))
+        return gluon_value(NDArray(_stack(data), cpu()))
     numbers = np.asarray(data)
-    return faced(array(numbers, dtype=numbers.dtype))
+    return gluon_value(array(numbers, dtype=numbers.dtype))
 
 
 #: The same function; in a worker process it stacks into memory shared with the loader.

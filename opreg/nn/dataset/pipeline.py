@@ -37,7 +37,7 @@ def as_column(value: Any, owner: str) -> np.ndarray:
     return array
 
 
-def _seen(column: np.ndarray) -> Any:
+def _column_value(column: np.ndarray) -> Any:
     """The value of a column that users' functions receive: an array, or a dict that the array holds."""
     return column.item() if column.dtype.kind == "O" else column
 
@@ -432,7 +432,7 @@ class Dataset:
 
         def together(number: int, batch: tuple[BatchInfo, list[Row]]) -> Row:
             info, some = batch
-            lists: list[list[Any]] = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
+            lists: list[list[Any]] = [[_column_value(row[i]) for row in some] for i in range(len(self._names))]
             if per_batch_map is not None:
                 results = _call_functions([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
                 if len(results) != len(new):
@@ -537,7 +537,7 @@ class Dataset:
                                         f"leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
                 shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
                           for name, (shape, number) in shapes.items()}
-            columns = [[_seen(row[i]) for row in some] for i in range(len(self._names))]
+            columns = [[_column_value(row[i]) for row in some] for i in range(len(self._names))]
             return tuple([_stack_values(name, _pad_values(column, *shapes[name]) if name in shapes else column)
                           for name, column in builtins.zip(self._names, columns)])
 
@@ -638,7 +638,7 @@ def _positive(owner: str, count: Any, least: int = 1) -> None:
 def _call_functions(steps: Sequence[Callable[..., Any]], columns: tuple[Any, ...], where: str, kind: Any = None
                     ) -> tuple[Any, ...]:
     """Columns transformed by functions in a row; an error names the function."""
-    columns = tuple([_seen(column) if isinstance(column, np.ndarray) else column for column in columns])
+    columns = tuple([_column_value(column) if isinstance(column, np.ndarray) else column for column in columns])
     for step in steps:
         try:
             results = step(*columns)

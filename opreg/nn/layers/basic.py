@@ -24,11 +24,11 @@ from .checks import (
     channels_apart,
     check_int,
     check_ints,
+    check_word,
     fan_filled,
     flag,
     new_parameter,
     of_one_dtype,
-    word,
 )
 
 __all__ = ["Dense", "Flatten", "Unflatten", "Identity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding",
@@ -393,7 +393,7 @@ class EmbeddingLookup(Cell):
         super().__init__()
         self.vocab_size = check_int(self, "vocab_size", vocab_size)
         self.embedding_size = check_int(self, "embedding_size", embedding_size)
-        word(self, "target", target, ("cpu", "device"))
+        check_word(self, "target", target, ("cpu", "device"))
         self.target, self.slice_mode, self.max_norm = target, slice_mode, max_norm
         self.embedding_table = new_parameter(param_init, (vocab_size, embedding_size), "embedding_table", dtype)
 

@@ -17,7 +17,7 @@ from ...core import settings
 from ...core.spec import Shape, show
 from ...errors import ArgumentError, DTypeError, did_you_mean
 
-__all__ = ["no_tensor", "of_one_dtype", "channels_apart", "check_int", "check_ints", "flag", "chance", "word",
+__all__ = ["no_tensor", "of_one_dtype", "channels_apart", "check_int", "check_ints", "flag", "chance", "check_word",
            "new_parameter", "fan_filled", "bound_of"]
 
 
@@ -51,7 +51,7 @@ def chance(cell: Cell, name: str, value: object, low: bool = True, high: bool = 
     return float(value)
 
 
-def word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
+def check_word(cell: Cell, name: str, value: object, words: Iterable[str]) -> str:
     """Check one of some words, in lower or upper case."""
     words = tuple(words)
     if not isinstance(value, str) or value.lower() not in words:

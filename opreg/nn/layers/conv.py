@@ -21,11 +21,11 @@ from .checks import (
     channels_apart,
     check_int,
     check_ints,
+    check_word,
     fan_filled,
     flag,
     new_parameter,
     of_one_dtype,
-    word,
 )
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "Conv1dTranspose", "Conv2dTranspose", "Conv3dTranspose"]
@@ -51,7 +51,7 @@ class _Convolution(Cell):
         self.kernel_size = self._sizes("kernel_size", kernel_size, 1)
         self.stride, self.dilation = self._sizes("stride", stride, 1), self._sizes("dilation", dilation, 1)
         self.output_padding = self._sizes("output_padding", output_padding, 0, 0)
-        self.pad_mode = word(self, "pad_mode", pad_mode, PAD_MODES)
+        self.pad_mode = check_word(self, "pad_mode", pad_mode, PAD_MODES)
         self.group = check_int(self, "group", group)
         if in_channels % group or out_channels % group:
             raise ArgumentError(f"{type(self).__name__}: group {group} must divide in_channels {in_channels} and "

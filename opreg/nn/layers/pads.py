@@ -13,7 +13,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import array, indexing
 from ..ops.lift import plain
-from .checks import check_ints, word
+from .checks import check_ints, check_word
 
 __all__ = ["Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
            "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d"]
@@ -41,7 +41,7 @@ class Pad(Cell):
         if not isinstance(paddings, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in paddings):
             raise ArgumentError(f"Pad: paddings must be a tuple of pairs, got {paddings!r}")
         self.paddings = tuple(check_ints(self, "paddings", pair, 2, 0) for pair in paddings)
-        self.mode = word(self, "mode", mode, ("constant", "reflect", "symmetric"))
+        self.mode = check_word(self, "mode", mode, ("constant", "reflect", "symmetric"))
 
     def construct(self, x: Tensor) -> Tensor:
         """Pad ``x``."""

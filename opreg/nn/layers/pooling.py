@@ -14,7 +14,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn, windows
 from ..ops.lift import rank_of
-from .checks import check_int, check_ints, flag, word
+from .checks import check_int, check_ints, check_word, flag
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d",
            "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"]
@@ -33,7 +33,7 @@ class _Pool(Cell):
         self._stride = check_ints(self, "stride", stride, self._dims)
         self.kernel_size = (1, *self._kernel) if self._dims == 1 else kernel_size
         self.stride = (1, *self._stride) if self._dims == 1 else stride
-        self.pad_mode = word(self, "pad_mode", pad_mode, ("same", "valid", "pad")).upper()
+        self.pad_mode = check_word(self, "pad_mode", pad_mode, ("same", "valid", "pad")).upper()
         self._pad = check_ints(self, "padding", padding, self._dims, 0)
         self.ceil_mode = flag(self, "ceil_mode", ceil_mode)
         self.count_include_pad = flag(self, "count_include_pad", count_include_pad)

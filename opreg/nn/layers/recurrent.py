@@ -15,7 +15,7 @@ from ...cells.typing import TensorDType
 from ...core.registry import get, ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from .checks import chance, check_int, flag, new_parameter, word
+from .checks import chance, check_int, check_word, flag, new_parameter
 
 __all__ = ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"]
 
@@ -144,7 +144,7 @@ class RNN(_Recurrent):
                  batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
                  dtype: TensorDType = float32, *, nonlinearity: str = "tanh"):
         super().__init__(input_size, hidden_size, num_layers, has_bias, batch_first, dropout, bidirectional, dtype)
-        self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
+        self.nonlinearity = check_word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
         self._mode = f"rnn_{self.nonlinearity}"
 
 
@@ -233,7 +233,7 @@ class RNNCell(_Step):
     def __init__(self, input_size: int, hidden_size: int, has_bias: bool = True, nonlinearity: str = "tanh",
                  dtype: TensorDType = float32):
         super().__init__(input_size, hidden_size, has_bias, dtype)
-        self.nonlinearity = word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
+        self.nonlinearity = check_word(self, "nonlinearity", nonlinearity, ("tanh", "relu"))
 
     def construct(self, x: Tensor, hx: Tensor) -> Tensor:
         """The next state."""

@@ -11,7 +11,7 @@ from ...cells.typing import AnyShape, Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import ResizeBilinearV2, nn
-from .checks import check_int, flag, word
+from .checks import check_int, check_word, flag
 
 __all__ = ["Upsample", "ResizeBilinear", "PixelShuffle", "PixelUnshuffle"]
 
@@ -44,7 +44,7 @@ class Upsample(Cell):
         if (size is None) == (scale_factor is None):
             raise ArgumentError("Upsample: expected either size or scale_factor")
         self.size, self.scale_factor = size, scale_factor
-        self.mode = word(self, "mode", mode, ("nearest", "linear", "bilinear", "trilinear", "bicubic", "area"))
+        self.mode = check_word(self, "mode", mode, ("nearest", "linear", "bilinear", "trilinear", "bicubic", "area"))
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def construct(self, x: Tensor) -> Tensor:

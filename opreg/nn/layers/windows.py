@@ -12,7 +12,7 @@ from ...cells.typing import Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import nn, windows
-from .checks import check_ints, flag, word
+from .checks import check_ints, check_word, flag
 
 __all__ = ["FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "MaxUnpool1d", "MaxUnpool2d",
            "MaxUnpool3d", "Unfold"]
@@ -185,7 +185,7 @@ class Unfold(Cell):
         super().__init__()
         self.kernel, self.stride, self.dilation = (
             _inner(self, name, value) for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)))
-        self.padding = word(self, "padding", padding, ("valid", "same"))
+        self.padding = check_word(self, "padding", padding, ("valid", "same"))
 
     def construct(self, input_x: Tensor) -> Tensor:
         """``input_x`` (batch, channels, height, width) as (batch, rows * columns * channels, windows along each)."""

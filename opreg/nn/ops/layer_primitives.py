@@ -133,7 +133,7 @@ def _bias_add(x: TensorLike, bias: TensorLike, *, data_format: str) -> Tensor:
     return linalg.bias_add(x, bias)
 
 
-def _nothing(**_: object) -> dict[str, object]:
+def _no_settings(**_: object) -> dict[str, object]:
     return {}
 
 
@@ -159,7 +159,7 @@ _add("LayerNorm", _layer_norm, {"begin_norm_axis": 1, "begin_params_axis": 1, "e
 _add("L2Normalize", _l2_normalize, {"axis": 0, "epsilon": 1e-4},
      lambda axis, epsilon: {"axis": [axis] if isinstance(axis, int) else list(axis), "epsilon": epsilon})
 _add("LRN", nn.lrn, {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5, "norm_region": "ACROSS_CHANNELS"},
-     _nothing)
+     _no_settings)
 
 
 def _batch_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, mean: TensorLike, variance: TensorLike, *,

@@ -131,7 +131,7 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
     named = where(counts, target, 0)
     shares = counts._cast(x._dt) if weights is None else \
         where(counts, ops.take(weights, named, axis=0, mode="index"), 0.0)
-    picked = ops.pick(x, named, axis=axis, mode="index")  # of one sample it has an axis of length one
+    picked = ops.pick(x, named, axis=axis, mode="index")  # a single sample has an axis of length one here
     loss = where(counts, -(picked if axis else picked.reshape(())), 0.0)
     loss = loss if weights is None else loss * shares
     if label_smoothing:

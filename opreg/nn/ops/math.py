@@ -17,7 +17,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.registry import get, ops
-from ...core.spec import is_floating, limits, whole_up_to
+from ...core.spec import is_floating, largest_exact_integer, limits
 from ...errors import ArgumentError
 from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
 
@@ -117,7 +117,7 @@ def eps(x: TensorLike) -> Tensor:
     x = tensor(x)
     if not is_floating(x._dt):
         raise TypeError(f"eps: expected a floating dtype, got {x.dtype}")
-    return ops.ones_like(x) * (2 / whole_up_to(x._dt))
+    return ops.ones_like(x) * (2 / largest_exact_integer(x._dt))
 
 
 def frac(x: TensorLike) -> Tensor:
@@ -257,7 +257,7 @@ def fmod(input: TensorLike, other: TensorLike) -> Tensor:
     return x - y * div(x, y, rounding_mode="trunc")
 
 
-def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
+def _symmetric(name: str, scalar_op: str, op: str, doc: str) -> Callable[[TensorLike, TensorLike], Tensor]:
     """A symmetric function of two operands, one of which may be a number."""
 
     def function(input: TensorLike, other: TensorLike) -> Tensor:
@@ -277,8 +277,8 @@ def _broadcasting(name: str, scalar_op: str, op: str, doc: str) -> Callable[[Ten
     return function
 
 
-maximum = fmax = _broadcasting("maximum", "_maximum_scalar", "broadcast_maximum", "The larger one, or NaN.")
-minimum = fmin = _broadcasting("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
+maximum = fmax = _symmetric("maximum", "_maximum_scalar", "broadcast_maximum", "The larger one, or NaN.")
+minimum = fmin = _symmetric("minimum", "_minimum_scalar", "broadcast_minimum", "The smaller one, or NaN.")
 
 
 def hypot(input: TensorLike, other: TensorLike) -> Tensor:

@@ -456,7 +456,7 @@ def is_signed(self: Tensor) -> bool:
 
 
 def cast_to(self: Tensor, dtype: TensorDType = None) -> Tensor | DType:
-    """Its dtype, or with an argument its values in that dtype."""
+    """The dtype; with an argument, the tensor cast to that dtype."""
     return self.dtype if dtype is None else self.astype(dtype)
 
 

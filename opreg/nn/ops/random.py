@@ -34,7 +34,7 @@ _F32 = np.dtype(np.float32)
 def live(value: TensorLike) -> Tensor:
     """A tensor as one of the current trace, so that values drawn for it are drawn in each run."""
     array = tensor(value)
-    # to users traced tensors are Tensors, too
+    # users see traced tensors as Tensors
     return array if STATE.trace is None else STATE.trace.read(array)  # type: ignore[return-value]
 
 

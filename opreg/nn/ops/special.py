@@ -73,7 +73,7 @@ def _bessel(name: str, function: str, slope: Callable[[Tensor, Tensor], Tensor],
     return bessel
 
 
-def _by(x: Tensor, y: Tensor, at_zero: float) -> Tensor:
+def _quotient(x: Tensor, y: Tensor, at_zero: float) -> Tensor:
     """``y / x``, and ``at_zero`` where ``x`` is 0."""
     zero = x == 0
     return math.where(zero, at_zero, y / math.where(zero, 1.0, x))
@@ -81,7 +81,7 @@ def _by(x: Tensor, y: Tensor, at_zero: float) -> Tensor:
 
 bessel_j0: _Function = _bessel("bessel_j0", "j0", lambda x, y: -bessel_j1(x),
                                "The Bessel function of the first kind of order 0.")
-bessel_j1: _Function = _bessel("bessel_j1", "j1", lambda x, y: bessel_j0(x) - _by(x, y, 0.5),
+bessel_j1: _Function = _bessel("bessel_j1", "j1", lambda x, y: bessel_j0(x) - _quotient(x, y, 0.5),
                                "The Bessel function of the first kind of order 1.")
 bessel_y0: _Function = _bessel("bessel_y0", "y0", lambda x, y: -bessel_y1(x),
                                "The Bessel function of the second kind of order 0.")
@@ -98,7 +98,7 @@ bessel_k1e: _Function = _bessel("bessel_k1e", "k1e", lambda x, y: y - bessel_k0e
 bessel_i0e: _Function = _bessel("bessel_i0e", "i0e", lambda x, y: bessel_i1e(x) - math.sign(x) * y,
                                 "``bessel_i0`` times ``exp(-|x|)``.")
 bessel_i1e: _Function = _bessel(
-    "bessel_i1e", "i1e", lambda x, y: bessel_i0e(x) - math.sign(x) * y - _by(x, y, 0.5),
+    "bessel_i1e", "i1e", lambda x, y: bessel_i0e(x) - math.sign(x) * y - _quotient(x, y, 0.5),
     "``bessel_i1`` times ``exp(-|x|)``.")
 
 

@@ -28,7 +28,7 @@ __all__ = [
 # ----------------------------------------------------------------------------------- the largest of windows
 
 
-def _along(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> np.ndarray:
+def _window_indices(length: int, kernel: int, stride: int, pad: int, dilation: int, ceil: bool) -> np.ndarray:
     """Indices along an axis of the elements of each window, one row for each window; -1 where there is none."""
     size = dilation * (kernel - 1) + 1
     if size > length + 2 * pad:
@@ -55,7 +55,7 @@ def max_windows(x: TensorLike, count: int, kernel: Sizes, stride: Sizes, padding
     if x.ndim not in (count + 1, count + 2):
         raise ShapeError(f"max pooling: expected {count + 1} or {count + 2} axes, got shape {show(x.shape)}")
     lengths = x.shape[-count:]
-    return _largest(x, [_along(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
+    return _largest(x, [_window_indices(n, k, s, p, d, ceil) for n, k, s, p, d in zip(
         lengths, sizes(kernel, count, "kernel_size"), sizes(stride, count, "stride"), sizes(padding, count, "padding"),
         sizes(dilation, count, "dilation"))])
 

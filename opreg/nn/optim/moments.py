@@ -19,7 +19,7 @@ from .rule import FLOAT, Rule, norm, one_minus, pair
 __all__ = ["Adam", "LazyAdam", "AdamOffload", "AdamWeightDecay", "Lamb", "AdaFactor", "AdaMax"]
 
 
-def _one(name: str) -> Parameter:
+def _scalar_one(name: str) -> Parameter:
     """A scalar state with the initial value 1."""
     return Parameter(tensor(np.ones(1, np.float32)), name=name)
 
@@ -76,7 +76,7 @@ class Adam(Rule):
         self._averages(beta1, beta2, eps)
         self.use_nesterov = flag("Adam: use_nesterov", use_nesterov)
         self.use_amsgrad = flag("Adam: use_amsgrad", use_amsgrad)
-        self.beta1_power, self.beta2_power = _one("beta1_power"), _one("beta2_power")
+        self.beta1_power, self.beta2_power = _scalar_one("beta1_power"), _scalar_one("beta2_power")
         self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
         if use_amsgrad:
             self.vhat = self._states("vhat")
@@ -344,7 +344,7 @@ class AdaMax(Rule):
                  eps: float = 1e-8, weight_decay: float | Cell = 0.0, loss_scale: float = 1.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
-        self.beta1_power = _one("beta1_power")
+        self.beta1_power = _scalar_one("beta1_power")
         self.moment1, self.moment2 = self._states("moment1"), self._states("moment2")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:

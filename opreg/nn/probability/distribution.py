@@ -511,12 +511,12 @@ class Categorical(Distribution):
         return ops.log(self._chosen(probs, value))
 
     def _cdf(self, value: Tensor, probs: Tensor) -> Tensor:  # type: ignore[override]
-        return ops.where(self._passed(value, probs), probs, ops.zeros_like(probs)).sum(-1)
+        return ops.where(self._step_function(value, probs), probs, ops.zeros_like(probs)).sum(-1)
 
     def _survival(self, value: Tensor, probs: Tensor) -> Tensor:  # type: ignore[override]
-        return ops.where(self._passed(value, probs), ops.zeros_like(probs), probs).sum(-1)
+        return ops.where(self._step_function(value, probs), ops.zeros_like(probs), probs).sum(-1)
 
-    def _passed(self, value: Tensor, probs: Tensor) -> Tensor:
+    def _step_function(self, value: Tensor, probs: Tensor) -> Tensor:
         """Whether a number is at most the value."""
         return ops.arange(probs.shape[-1]).astype(value.dtype) <= ops.floor(value).expand_dims(-1)
 

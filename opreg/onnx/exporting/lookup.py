@@ -53,7 +53,7 @@ def _pick(g: Builder, use: Use, x: Value, index: Value) -> Value:
 
 
 @says("_take_along_axis")
-def _along(g: Builder, use: Use, x: Value, indices: Value) -> Value:
+def _gather_along(g: Builder, use: Use, x: Value, indices: Value) -> Value:
     axis = use.attrs["axis"]
     if axis is None:
         x, axis = g.reshape(x, (product(x.shape),)), 0
@@ -65,7 +65,8 @@ def _put_along(g: Builder, use: Use, values: Value, indices: Value, data: Value)
     axis, zeros = use.attrs["axis"], g.filled(0, data, values.dtype)
     if axis is None:
         zeros, axis = g.reshape(zeros, (product(data.shape),)), 0
-    result = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape), **_adding(g))
+    result = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape),
+               **_adding_attribute(g))
     return g.reshape(result, data.shape)
 
 
@@ -100,10 +101,10 @@ def _scatter_set(g: Builder, use: Use, x: Value, values: Value, indices: Value) 
 @says("_backward_gather_nd")
 def _gather_sum(g: Builder, use: Use, values: Value, indices: Value, *data: Value) -> Value:
     zeros = g.filled(0, data[0], values.dtype) if data else g.constant(np.zeros(use.attrs["shape"], values.dtype))
-    return _scattered(g, zeros, indices, values, **_adding(g))
+    return _scattered(g, zeros, indices, values, **_adding_attribute(g))
 
 
-def _adding(g: Builder) -> dict[str, Any]:
+def _adding_attribute(g: Builder) -> dict[str, Any]:
     """The attribute of a scattering node that adds the values of equal indices."""
     if g.opset < 16:
         raise Untranslatable(f"ONNX adds at indices from opset 16 on, but the model is to have opset {g.opset}")

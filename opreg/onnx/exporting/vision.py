@@ -17,7 +17,7 @@ _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
 
 
-def _along(g: Builder, x: Value, places: Value) -> Value:
+def _take_second_axis(g: Builder, x: Value, places: Value) -> Value:
     """Rows or elements of ``x`` along the second axis by their indices, (batch, n)."""
     if len(x.shape) > len(places.shape):
         places = g.broadcast_like(g.unsqueeze(places, [2]), x)
@@ -101,10 +101,10 @@ def _nms(g: Builder, use: Use, data: Value) -> Any:
     if attrs["id_index"] >= 0:
         valid = valid & (column(data, attrs["id_index"]) != float(attrs["background_id"]))
     order = _order(g, g.where(valid, score, -np.inf))
-    alive = g.cast(_along(g, _truths(g, valid), order), _BOOL)
+    alive = g.cast(_take_second_axis(g, _truths(g, valid), order), _BOOL)
     if attrs["topk"] > 0:
         alive = alive & g.compare("Less", g.unsqueeze(g.numbers_to(g.length(data, 1)), [0]), attrs["topk"])
-    ordered = _along(g, data, order)
+    ordered = _take_second_axis(g, data, order)
     boxes = _four(g, g.slice(ordered, [start], [start + 4], [2]))
     corners = boxes
     if attrs["in_format"] == "center":
@@ -126,9 +126,9 @@ def _nms(g: Builder, use: Use, data: Value) -> Any:
         before, behind = [[g.slice(ordered, [first], [end], [2])] if end > first else [] for first, end in ends]
         ordered = g.concat([*before, *changed, *behind], 2)
     first = _order(g, _truths(g, alive))
-    left = g.cast(_along(g, _truths(g, alive), first), _BOOL)
-    result = g.where(g.unsqueeze(left, [2]), _along(g, ordered, first), -1.0)
-    places = _along(g, order, first)
+    left = g.cast(_take_second_axis(g, _truths(g, alive), first), _BOOL)
+    result = g.where(g.unsqueeze(left, [2]), _take_second_axis(g, ordered, first), -1.0)
+    places = _take_second_axis(g, order, first)
     places = g.unsqueeze(g.where(left, places, -1 - places), [2])
     return [g.reshape(result, shape), g.reshape(places, (*shape[:-1], 1))]
 
@@ -167,8 +167,8 @@ def _detection(g: Builder, use: Use, prob: Value, loc: Value, anchor: Value) -> 
     inside = g.constant(np.arange(count)[None] < most)
     if suppress and most < count:
         order = g.where(inside, order, _order(g, _truths(g, valid)))
-    valid = g.cast(_along(g, _truths(g, valid), order), _BOOL)
-    rows = _along(g, rows, order)
+    valid = g.cast(_take_second_axis(g, _truths(g, valid), order), _BOOL)
+    rows = _take_second_axis(g, rows, order)
     kinds, scores, *corners = [g.squeeze(part, [2]) for part in g.split(rows, 2, [1] * 6)]
     if suppress:
         area = (corners[2] - corners[0]) * (corners[3] - corners[1])

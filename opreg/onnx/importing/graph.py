@@ -71,12 +71,12 @@ def lowered(value: Any) -> Any:
     return value.asnumpy() if isinstance(value, TensorBase) else value
 
 
-def _meant(value: Any) -> Any:
+def _attribute_value(value: Any) -> Any:
     """An attribute; for a float32, the shortest decimal that rounds to it.
 
     Examples
     --------
-    >>> _meant(float(np.float32(0.1)))
+    >>> _attribute_value(float(np.float32(0.1)))
     0.1
     """
     return float(str(np.float32(value))) if isinstance(value, float) else value
@@ -382,7 +382,7 @@ class Node:
 
     def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
-            attrs = {key: tuple(map(_meant, value)) if isinstance(value, list) else _meant(value)
+            attrs = {key: tuple(map(_attribute_value, value)) if isinstance(value, list) else _attribute_value(value)
                      for key, value in self.attributes.items()}
             results = op(*[self.lift(value) for value in inputs], **attrs)
             return tuple(results) if isinstance(results, (list, tuple)) else results

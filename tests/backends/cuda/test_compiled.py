@@ -22,7 +22,8 @@ pytestmark = pytest.mark.skipif(compiled.COMPILER is None, reason="needs a C++ c
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder."""
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
-    monkeypatch.setattr(compiled, "_header", functools.cache(compiled._header.__wrapped__))
+    for name in ("_header", "_object"):
+        monkeypatch.setattr(compiled, name, functools.cache(getattr(compiled, name).__wrapped__))
     return tmp_path
 
 
@@ -35,7 +36,7 @@ def answer() -> float:
 def test_threads_that_compile_the_same_at_once_leave_one_file(place: Path) -> None:
     with concurrent.futures.ThreadPoolExecutor(3) as threads:
         assert [*threads.map(lambda _: answer(), range(3))] == [0.5] * 3
-    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".gch", ".h", ".so"]
+    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".cpp", ".gch", ".h", ".o", ".so"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -48,7 +49,7 @@ def test_processes_that_compile_the_same_at_once_leave_one_file(place: Path) -> 
         child.join()
         assert child.exitcode == 0
     assert answer() == 0.5
-    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".gch", ".h", ".so"]
+    assert sorted(path.suffix for path in place.iterdir()) == [".cpp", ".cpp", ".gch", ".h", ".o", ".so"]
 
 
 def test_cached_functions_are_not_compiled_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

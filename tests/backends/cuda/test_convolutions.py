@@ -272,5 +272,5 @@ def test_the_package_takes_the_graphs_as_far_as_it_can_without_the_library(part:
         data_type, pygraph = package.data_type, Graph
 
     with pytest.raises(NotImplementedError, match="from here on"):
-        cudnn._build(Package, None, cudnn._with_two_places(kind))
+        cudnn._build(Package, None, cudnn._with_two_axes(kind))
     assert said == {"forward": ["[2, 16, 1, 3]"], "data": ["[2, 8, 1, 5]"], "weight": ["[16, 8, 1, 3]"]}[part]

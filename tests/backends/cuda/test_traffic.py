@@ -13,7 +13,7 @@ import opreg as mx
 from opreg.backends.cuda import rows
 from opreg.backends.cuda.compiler import Launch
 from opreg.core.steps import bytes_moved
-from opreg.symbol.inspect.work import work_of
+from opreg.symbol.inspect.work import count_work
 from tests.backends.cuda.test_rows import ROWS_OF_KERNELS
 from tests.builtin.test_operators import differentiated, named
 from tests.cuda.device import Gpu, gpus
@@ -70,7 +70,7 @@ def check(executor: Any, xp: Gpu, is_train: bool, heads: Sequence[Any] | None) -
             names.append(found.name)
         moved = [bytes_moved(function) for function in step.run]
         if own and None not in moved and step.node is not None:
-            counted = work_of(plan, step)
+            counted = count_work(plan, step)
             assert (counted.read, counted.written) == tuple(map(sum, zip(*moved)))
         launched.clear()
 

@@ -1,5 +1,7 @@
 // CUDA's types of 16 bits and vectors, from its headers, which come before the words that `host.h` gives a meaning to.
 #pragma once
+#include <math.h>
+#include <cmath>
 #define __CUDACC_VER_MAJOR__ 13
 #include <vector_types.h>
 #include <vector_functions.h>

@@ -147,7 +147,7 @@ def _kind(call: Call, uses: _Uses) -> Kind:
                 truths and call.attrs["fill"] != -np.inf, call.attrs["causal"], drops)
 
 
-def _places(array: Array) -> list[object]:
+def _array_parameters(array: Array) -> list[object]:
     """The parameters of an array: it, and the distances between batches, heads and rows."""
     return [array, *[np.int64(step // array.itemsize) for step in array.strides[:3]]]
 
@@ -167,7 +167,7 @@ def _shared(call: Call, uses: _Uses, kind: Kind, draw: Array, fill: Array) -> li
             *map(np.int32, sizes)]
 
 
-def _filling(call: Call, uses: _Uses, kind: Kind) -> tuple[list[Callable], Array]:
+def _score_steps(call: Call, uses: _Uses, kind: Kind) -> tuple[list[Callable], Array]:
     """The steps that compute the scores of hidden keys by row, and the array that they write, if there are any."""
     query, key, mask = uses.query, uses.key, uses.mask
     if not kind.filled or mask is None:
@@ -198,11 +198,11 @@ def attention_cuda(call: Call) -> list[Callable]:
     query, key, value = uses[:3]
     out = call.scratch(1, (*query.shape[:3], value.shape[3]), query.dtype) if out is None else out
     logsum = call.scratch(2, query.shape[:3], np.dtype(np.float32)) if logsum is None else logsum
-    steps, fill = _filling(call, uses, kind)
+    steps, fill = _score_steps(call, uses, kind)
     if draw is not None or uses.drops:
         draw = call.scratch(3, (3,), np.dtype(np.int32)) if draw is None else draw
         steps.append(_key(call, draw, uses.drops))
-    arguments = [*_places(query), *_places(key), *_places(value),
+    arguments = [*_array_parameters(query), *_array_parameters(key), *_array_parameters(value),
                  *_shared(call, uses, kind, fill if draw is None else draw, fill), out, logsum]
     rows = _BLOCK * (2 if "TALL = 2" in source(kind, PASSES[0]) else 1)
     blocks = query.shape[0] * query.shape[1] * -(-query.shape[2] // rows)
@@ -220,9 +220,9 @@ def backward_attention_cuda(call: Call) -> list[Callable]:
     uses = _used(call, False)
     kind = _kind(call, uses)
     (query, key, value), (g, logsum, delta) = uses[:3], (call.ins[0], *call.ins[4:6])
-    steps, fill = _filling(call, uses, kind)
+    steps, fill = _score_steps(call, uses, kind)
     draw = call.ins[-1] if call.attrs["p"] else fill
-    arguments = [*_places(g), *_places(query), *_places(key), *_places(value),
+    arguments = [*_array_parameters(g), *_array_parameters(query), *_array_parameters(key), *_array_parameters(value),
                  *_shared(call, uses, kind, draw, fill), logsum, delta]
     d_query, d_key, d_value = call.outs
     if d_query is not None:

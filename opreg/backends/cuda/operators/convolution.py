@@ -18,8 +18,8 @@ from opreg.builtin.layers.convolution import (
     deconvolution,
     deconvolution_data,
     deconvolution_weight,
-    of_deconvolution,
-    of_weight,
+    deconvolution_window,
+    weight_layout,
 )
 from opreg.builtin.layers.sliding import channels_first, channels_last, extent, window
 from opreg.core.launch import Call, Rank
@@ -75,10 +75,10 @@ class _Kernel:
         """The description of the convolution for these shapes, or the reason why there is none."""
         layout = attrs["layout"]
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
-        layouts = layout, of_weight(layout, attrs.get("weights_first", False)), layout
+        layouts = layout, weight_layout(layout, attrs.get("weights_first", False)), layout
         x, w, y = [_tensor(shapes[name], order) for name, order in zip("xwy", layouts)]
         if "adj" in attrs:
-            win, _ = of_deconvolution(y.sizes[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
+            win, _ = deconvolution_window(y.sizes[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
         else:
             win = window(**words)
         if extent(x.sizes[2:], win) != y.sizes[2:]:

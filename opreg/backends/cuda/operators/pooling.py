@@ -86,7 +86,7 @@ def _head(shape: Shape, name: str, arrays: Sequence[str], taken: str) -> list[st
     return lines
 
 
-def _place(shape: Shape, sizes: str, at: str) -> str:
+def _pack_offset(shape: Shape, sizes: str, at: str) -> str:
     """The text of the offset where the pack at these indices begins."""
     text = "left"
     for axis in range(len(shape.kernel)):
@@ -130,14 +130,14 @@ def source(shape: Shape) -> str:
         f"t[lane] += {powers[shape.power if shape.kind == 'lp' else 1]};")
     result = {"avg": "t[lane] / count", "lp": {1: "t[lane]", 2: "sqrt(t[lane])", 3: "cbrt(t[lane])"}.get(shape.power)}
     lines = [f"{kind} t[{lanes}];", "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) t[lane] = {first};",
-             *_taps(shape, [f"const auto p = load<{lanes}>(data + {_place(shape, 'n', 'i')});", "#pragma unroll",
+             *_taps(shape, [f"const auto p = load<{lanes}>(data + {_pack_offset(shape, 'n', 'i')});", "#pragma unroll",
                             f"for (int lane = 0; lane < {lanes}; ++lane) {{",
                             f"    const {kind} x = wide(p.at[lane]);", f"    {added}", "}"]),
              *(_count(shape) if shape.kind == "avg" else []),
              f"Pack<{stored}, {lanes}> y;", "#pragma unroll",
              f"for (int lane = 0; lane < {lanes}; ++lane) "
              f"y.at[lane] = narrow<{stored}>({result.get(shape.kind, 't[lane]')});",
-             f"store(out + {_place(shape, 'm', 'q')}, y);"]
+             f"store(out + {_pack_offset(shape, 'm', 'q')}, y);"]
     return "\n".join([*_head(shape, "pool", [f"const {stored}* data", f"{stored}* out"], "m"), *indented(lines, 2),
                       "    }", "}", ""])
 
@@ -159,7 +159,7 @@ def gather_source(shape: Shape) -> str:
     """The text of the kernel ``unpool``, which computes the gradient of each input element. The gradient of a maximum
     goes to the first element in the window that is equal to it."""
     stored, kind, lanes = STORED[shape.dtype.name], computed_in(shape.dtype), shape.lanes
-    where_q, where_i = _place(shape, "m", "q"), _place(shape, "n", "i")
+    where_q, where_i = _pack_offset(shape, "m", "q"), _pack_offset(shape, "n", "i")
     arrays = [f"const {stored}* g", f"{stored}* out"]
     before: list[str] = []
     if shape.kind == "max":
@@ -169,7 +169,8 @@ def gather_source(shape: Shape) -> str:
             for axis in range(len(shape.kernel)))
         before = [f"const {kind} x = wide(data[{where_i}]);"]
         body = [f"const {kind} top = wide(maxima[{where_q}]);", "if (x != top) continue;", "bool first = true;",
-                *_taps(shape, [f"if (({order}) && wide(data[{_place(shape, 'n', 'j')}]) == top) first = false;"], True),
+                *_taps(shape, [f"if (({order}) && wide(data[{_pack_offset(shape, 'n', 'j')}]) == top) first = false;"],
+                       True),
                 f"if (first) t[0] += wide(g[{where_q}]);"]
     else:
         term = "wide(p.at[lane]) / count" if shape.kind == "avg" else "wide(p.at[lane])"
@@ -190,7 +191,7 @@ def _pool_of(call: Call, data: Array) -> Pool:
                            attrs["pooling_convention"], attrs["layout"])
 
 
-def _held(pool: Pool) -> float:
+def _covered_fraction(pool: Pool) -> float:
     """The fraction of an input that is in some window: less than one if strides exceed windows, or a rest is left
     over."""
     part = 1.0
@@ -230,7 +231,7 @@ def _launch(call: Call, text: Callable[[Shape], str], name: str, pool: Pool, arr
 def _read(name: str, pool: Pool, arrays: Sequence[Array]) -> int:
     """Bytes that are read; an element in several windows counts once. Whether the gradient of a maximum reads inputs
     that are in no window depends on the compiler; they are counted."""
-    parts = [_held(pool)] if name == "pool" else [_share_with_inputs(pool), 1.0, _share_with_inputs(pool)]
+    parts = [_covered_fraction(pool)] if name == "pool" else [_share_with_inputs(pool), 1.0, _share_with_inputs(pool)]
     return sum(round(own_bytes(array) * part) for array, part in zip(arrays, parts))
 
 

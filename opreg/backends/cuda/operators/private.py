@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opreg.builtin.elementwise.elementwise import attach
-from opreg.builtin.forms import formed
+from opreg.builtin.forms import declare_form
 from opreg.builtin.matrices.dense import dense_weight, product
 from opreg.builtin.outputs import wide
 from opreg.core.cache import cached
@@ -23,7 +23,7 @@ dense_backward = private("_backward_FullyConnected_parameters", ("g", "data", "w
                          "The gradients that ``FullyConnected`` passes to its weight and its bias.",
                          outputs=("weight", "bias"), unread=(2,))
 
-formed(dense_backward, "(...g) (...data) (units, features) -> (units, features) (units)")
+declare_form(dense_backward, "(...g) (...data) (units, features) -> (units, features) (units)")
 
 
 @dense_backward.flops

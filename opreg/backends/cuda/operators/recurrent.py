@@ -15,7 +15,7 @@ import numpy as np
 
 from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.layers.rnn_layer import products, rows_of
-from opreg.builtin.layers.rnn_parts import GATES, Kind, Part, Residuals, kind_of, of_gates
+from opreg.builtin.layers.rnn_parts import GATES, Kind, Part, Residuals, gate_view, kind_of
 from opreg.builtin.outputs import wide
 from opreg.core.cache import cached
 from opreg.core.launch import Call
@@ -131,7 +131,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     """Run a layer, as ``rnn_layer.forward`` does."""
     gates = residuals.gates if kind.gates > 1 else residuals.states[:, None, 1:]
     time, batch = gates.shape[2:4]
-    w = {name: [of_gates(kind, part[name], parameters) for part in parts]
+    w = {name: [gate_view(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
         matmul(xp, rows_of(source), w["input"][d].swapaxes(1, 2),
@@ -165,7 +165,7 @@ def backward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
     if kind.gates > 1:
         arrays += [residuals.gates, residuals.cells, extra]
     steps = _Steps(xp, backward_source(kind.mode, dy.dtype), "cell_back", arrays, time, batch, size, directions)
-    matrices = xp.stack([of_gates(kind, part["state"], parameters) for part in parts])
+    matrices = xp.stack([gate_view(kind, part["state"], parameters) for part in parts])
     for t in reversed(range(time)):
         steps(t)
         matmul(xp, slopes[:, :, t], matrices, out=from_step)

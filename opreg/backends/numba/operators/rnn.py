@@ -10,7 +10,7 @@ import numpy as np
 from opreg.builtin.layers import rnn_layer
 from opreg.builtin.layers.rnn import backward_rnn, rnn, run, run_back
 from opreg.builtin.layers.rnn_layer import scratch
-from opreg.builtin.layers.rnn_parts import Kind, Part, Residuals, kind_of, of_gates
+from opreg.builtin.layers.rnn_parts import Kind, Part, Residuals, gate_view, kind_of
 from opreg.builtin.outputs import wide
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
@@ -37,7 +37,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], param
     """Run a layer, as ``rnn_layer.forward`` does."""
     directions = []
     for d, part in enumerate(parts):
-        w_input, w_state, input_bias, state_bias = [of_gates(kind, part[name], parameters) for name in (
+        w_input, w_state, input_bias, state_bias = [gate_view(kind, part[name], parameters) for name in (
             "input", "state", "input_bias", "state_bias")]
         directions.append(recurrent.forward(kind.mode, np.ascontiguousarray(x[d]), w_input, w_state,
                                             (input_bias, state_bias), _direction_residuals(residuals, d),
@@ -51,8 +51,8 @@ def backward(xp: ArrayModule, kind: Kind, parts: Sequence[dict[str, Part]], para
              d_parameters: Array, dx: Array | None) -> tuple[Array, Array | None]:
     """The gradient of a layer, as ``rnn_layer.backward`` computes it."""
     dc = None if ends[1] is None else ends[1].copy()
-    gradients = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), of_gates(kind, part["input"], parameters),
-                                    of_gates(kind, part["state"], parameters), _direction_residuals(residuals, d),
+    gradients = [recurrent.backward(kind.mode, np.ascontiguousarray(dy[d]), gate_view(kind, part["input"], parameters),
+                                    gate_view(kind, part["state"], parameters), _direction_residuals(residuals, d),
                                     ends[0][d], None if dc is None else dc[d], None if dx is None else dx[d],
                                     _temporary(d))
                  for d, part in enumerate(parts)]

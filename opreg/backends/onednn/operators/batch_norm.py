@@ -90,7 +90,7 @@ def _bind(call: Call, part: Part, description: Description, arrays: Sequence[Arr
     work = engine.Work(part, *description)
     run = work.bind(arrays, [call.scratch(i, (n,), np.uint8) for i, n in enumerate(work.nbytes)])
 
-    return engine.step_of(call, run if before is None else functools.partial(threads.in_turn, (before, run)))
+    return engine.step_of(call, run if before is None else functools.partial(threads.call_all, (before, run)))
 
 
 def _in_order(call: Call) -> str | None:

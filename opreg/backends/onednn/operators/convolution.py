@@ -24,8 +24,8 @@ from opreg.builtin.layers.convolution import (
     deconvolution,
     deconvolution_data,
     deconvolution_weight,
-    of_deconvolution,
-    of_weight,
+    deconvolution_window,
+    weight_layout,
 )
 from opreg.builtin.layers.correlation import product_alone
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
@@ -95,13 +95,13 @@ def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
 
     def reason(attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule, device: int
                ) -> str | None:
-        read, written = [[_stand_in(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
+        read, written = [[_placeholder(spec.shape or (), spec.dtype) for spec in specs] for specs in (ins, outs)]
         return accepts(Call(op, attrs, read, written, [], np, None, is_train))
 
     return reason
 
 
-def _stand_in(shape: Shape, dtype: np.dtype | None) -> Array:
+def _placeholder(shape: Shape, dtype: np.dtype | None) -> Array:
     """A placeholder for a contiguous array, with memory for one element only."""
     number = np.empty(1, dtype)
     return np.lib.stride_tricks.as_strided(number, shape, [step * number.itemsize for step in strides_of(shape)])
@@ -220,7 +220,7 @@ class _Kernels(Generic[G]):
         run = _bound(work, call, self.arrays(ins, out))
         finish = self.finish(ins, out, attrs)
         if finish is not None:
-            run = functools.partial(threads.in_turn, (run, finish))
+            run = functools.partial(threads.call_all, (run, finish))
         return engine.step_of(call, run, functools.partial(self.fits, ins))
 
     def call(self, xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
@@ -257,7 +257,7 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
                  **epilogue: bool) -> tuple[Convolution, tuple[Shape, ...]]:
     """Description of a convolution for oneDNN, and the strides of contiguous arrays of these shapes with channels on
     axis 1."""
-    layouts = layout, of_weight(layout, weights_first), layout
+    layouts = layout, weight_layout(layout, weights_first), layout
     places = [channels_first(strides_of(shape), order) for shape, order in zip((x, w, y), layouts)]
     x, w, y = [channels_first(shape, order) for shape, order in zip((x, w, y), layouts)]
     last = layout is not None and layout[-1] == "C"
@@ -282,7 +282,7 @@ class _ConvolutionKernels(_Kernels[Convolution]):
         words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
         if "adj" in attrs:
             size = channels_first(shapes["y"], attrs["layout"])[2:]
-            win, _ = of_deconvolution(size, **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
+            win, _ = deconvolution_window(size, **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
         else:
             win = window(**words)
         bias = "b" in shapes and self.part == "forward"
@@ -345,7 +345,7 @@ class _FoldedKernels(_ConvolutionKernels):
             if norm:
                 folded[0][...], folded[1][...] = factors(np, bias, norm, attrs["eps"], attrs["fix_gamma"])
             run()
-            threads.in_turn(epilogue)
+            threads.call_all(epilogue)
 
         return engine.step_of(call, convolve)
 

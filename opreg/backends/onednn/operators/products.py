@@ -26,7 +26,7 @@ from opreg.core import host_memory, threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.spec import Shape
-from opreg.core.versions import stays, write_count
+from opreg.core.versions import is_unchanged, write_count
 from opreg.errors import OpError, is_transient
 from opreg.typing import Array
 
@@ -137,7 +137,7 @@ def _left_to_blas(call: Call, matrices: Matrices) -> str | None:
             return "the library has no threads to be held"
         if not trials.allowed():
             return "OPREG_TUNE=0 allows no trial"
-        choice = _tried(matrices.a, matrices.b, in_plan, small and _keeps(call))
+        choice = _faster_library(matrices.a, matrices.b, in_plan, small and _caches_right(call))
         reason = choice.reason if choice.way == _BLAS else None
         if small:
             return reason
@@ -150,13 +150,13 @@ def _is_small(matrices: Matrices) -> bool:
     return matrices.work < _LEAST and matrices.a.ndim == 2
 
 
-def _keeps(call: Call) -> bool:
+def _caches_right(call: Call) -> bool:
     """Whether a plan keeps the right factor in the library's layout, until it is written: a weight, in inference."""
     return (not call.is_train and 1 in call.variables and convolution.HERE not in call.memo
-            and call.xp.may_share_memory(call.details.b, call.ins[1]) and stays(call.details.b, write_count()))
+            and call.xp.may_share_memory(call.details.b, call.ins[1]) and is_unchanged(call.details.b, write_count()))
 
 
-def _tried(a: Array, b: Array, in_plan: bool = False, kept: bool = False) -> trials.Choice:
+def _faster_library(a: Array, b: Array, in_plan: bool = False, kept: bool = False) -> trials.Choice:
     """The faster library for products of such matrices, with the threads of a plan.
 
     A small product uses oneDNN's threads, and not BLAS's, if the plan already uses oneDNN (``in_plan``); otherwise it
@@ -266,7 +266,8 @@ def _same_bits(product: Product, strides: tuple[Shape, ...]) -> bool:
 
 def _steps(call: Call) -> Callable[[], object]:
     if convolution.HERE not in call.memo and _is_small(call.details):
-        return engine.step_of(call, functools.partial(_on_one_thread, _bound(call.details, call.scratch, _keeps(call))))
+        product = _bound(call.details, call.scratch, _caches_right(call))
+        return engine.step_of(call, functools.partial(_on_one_thread, product))
     call.memo[convolution.HERE] = True
     matrices, before = _arranged(call.details, call.scratch)
     product = _bound(matrices, call.scratch)

@@ -20,7 +20,7 @@ from ....data.cifar import of_rows
 from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
 from ....data.recordio import unpack
-from ...structure import faced
+from ...structure import gluon_value
 from .. import dataset as dataset  # programs take it from here, as from MXNet's module
 from ..dataset import Dataset, RecordFileDataset
 
@@ -47,7 +47,7 @@ class _Files(Dataset):
         pixels, self._label = self._read()
         if len(pixels) != len(self._label):
             raise ShapeError(f"{self._root}: {len(pixels)} images and {len(self._label)} labels")
-        self._data = faced(array(pixels, dtype=pixels.dtype))
+        self._data = gluon_value(array(pixels, dtype=pixels.dtype))
 
     def _read(self) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError

@@ -13,7 +13,7 @@ from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent, Identity
 from ...nn import Activation, AvgPool2D, BatchNorm, Conv2D, Dense, Dropout, Flatten, HybridSequential, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, family_function, scoped
+from .parts import Classifier, chain, container_of_layers, family_function
 
 __all__ = ["DenseNet", "get_densenet", "densenet121", "densenet161", "densenet169", "densenet201"]
 
@@ -62,8 +62,8 @@ class DenseNet(Classifier):
                                   BatchNorm(), Activation("relu"), MaxPool2D(3, 2, 1))
             channels = num_init_features
             for number, layers in enumerate(block_config, 1):
-                self.features.add(scoped(HybridSequential(prefix=f"stage{number}_"), _layers, layers, growth_rate,
-                                         bn_size, dropout))
+                self.features.add(container_of_layers(HybridSequential(prefix=f"stage{number}_"), _layers, layers,
+                                                      growth_rate, bn_size, dropout))
                 channels += layers * growth_rate
                 if number < len(block_config):
                     channels //= 2

@@ -12,7 +12,7 @@ from ...block import HybridBlock
 from ...contrib.nn import HybridConcurrent
 from ...nn import Activation, AvgPool2D, BatchNorm, Conv2D, Dense, Dropout, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, scoped
+from .parts import Classifier, chain, container_of_layers
 
 __all__ = ["Inception3", "inception_v3"]
 
@@ -94,7 +94,7 @@ class Inception3(Classifier):
                 ("C2", _c, (160,)), ("C3", _c, (160,)), ("C4", _c, (192,)), ("D", _d, ()), ("E1", _e, ()),
                 ("E2", _e, ())]
             for name, make, arguments in parts:
-                self.features.add(scoped(HybridConcurrent(axis=1, prefix=f"{name}_"), make, *arguments))
+                self.features.add(container_of_layers(HybridConcurrent(axis=1, prefix=f"{name}_"), make, *arguments))
             self.features.add(AvgPool2D(8), Dropout(0.5))
             self.output = Dense(classes)
 

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context, cpu
 from ...block import HybridBlock
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Flatten, GlobalAvgPool2D, HybridSequential
 from ..model_store import load
-from .parts import Classifier, chain, family_function, scoped
+from .parts import Classifier, chain, container_of_layers, family_function
 
 __all__ = ["MobileNet", "MobileNetV2", "get_mobilenet", "get_mobilenet_v2", "mobilenet1_0", "mobilenet0_75",
            "mobilenet0_5", "mobilenet0_25", "mobilenet_v2_1_0", "mobilenet_v2_0_75", "mobilenet_v2_0_5",
@@ -120,8 +120,8 @@ class MobileNetV2(Classifier):
             return [*layers, *_conv(max(1280, int(1280 * multiplier)), active=RELU6), GlobalAvgPool2D()]
 
         with self.name_scope():
-            self.features = scoped(HybridSequential(prefix="features_"), features)
-            self.output = scoped(HybridSequential(prefix="output_"), lambda: [
+            self.features = container_of_layers(HybridSequential(prefix="features_"), features)
+            self.output = container_of_layers(HybridSequential(prefix="output_"), lambda: [
                 Conv2D(classes, 1, use_bias=False, prefix="pred_"), Flatten()])
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ...block import HybridBlock
 from ...nn import HybridSequential
 
-__all__ = ["Classifier", "chain", "family_function", "scoped"]
+__all__ = ["Classifier", "chain", "family_function", "container_of_layers"]
 
 _Container = TypeVar("_Container", bound=HybridSequential)
 
@@ -31,7 +31,8 @@ def chain(*layers: HybridBlock) -> HybridSequential:
     return block
 
 
-def scoped(container: _Container, layers: Callable[..., Iterable[HybridBlock]], *arguments: Any) -> _Container:
+def container_of_layers(container: _Container, layers: Callable[..., Iterable[HybridBlock]],
+                        *arguments: Any) -> _Container:
     """A container with layers that a function makes inside of its name scope."""
     with container.name_scope():
         container.add(*layers(*arguments))

@@ -13,7 +13,7 @@ from opreg.ndarray.context import Context, cpu
 from ...block import HybridBlock
 from ...nn import Activation, BatchNorm, Conv2D, Dense, Flatten, GlobalAvgPool2D, HybridSequential, MaxPool2D
 from ..model_store import load
-from .parts import Classifier, chain, family_function, scoped
+from .parts import Classifier, chain, container_of_layers, family_function
 
 __all__ = ["ResNetV1", "ResNetV2", "BasicBlockV1", "BasicBlockV2", "BottleneckV1", "BottleneckV2", "get_resnet",
            "resnet18_v1", "resnet34_v1", "resnet50_v1", "resnet101_v1", "resnet152_v1",
@@ -141,7 +141,7 @@ def _start(channels: int, thumbnail: bool) -> list[HybridBlock]:
 
 
 def _stage(number: int, block: Callable[..., HybridBlock], count: int, before: int, after: int) -> HybridSequential:
-    return scoped(HybridSequential(prefix=f"stage{number}_"), lambda: [
+    return container_of_layers(HybridSequential(prefix=f"stage{number}_"), lambda: [
         block(after, 1 if number == 1 else 2, after != before, in_channels=before, prefix=""),
         *[block(after, 1, False, in_channels=after, prefix="") for _ in range(count - 1)]])
 

@@ -13,7 +13,7 @@ from opreg.data.augmenters import EIGENVALUES, EIGENVECTORS
 from ....core.spec import is_floating
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
-from .images import ConvertMode, Sometimes, check_image, reach, settled
+from .images import ConvertMode, Sometimes, check_image, reach, round_to_dtype
 
 __all__ = ["AdjustBrightness", "AdjustContrast", "AdjustGamma", "AdjustHue", "AdjustSaturation", "AdjustSharpness",
            "AutoContrast", "ConvertColor", "Equalize", "GaussianBlur", "Grayscale", "HsvToRgb", "Invert", "Posterize",
@@ -37,7 +37,8 @@ def _gray(pixels: np.ndarray) -> np.ndarray:
 def _blend(first: Any, part: float, second: Any, other: float, dtype: np.dtype) -> np.ndarray:
     """The sum of two images, each times a factor: the second product is rounded to float32 before, the sum after."""
     product = np.multiply(second, np.float32(other), dtype=np.float32)
-    return settled((np.multiply(first, float(np.float32(part)), dtype=np.float64) + product).astype(np.float32), dtype)
+    return round_to_dtype((np.multiply(first, float(np.float32(part)), dtype=np.float64) + product).astype(np.float32),
+                          dtype)
 
 
 def _factor(owner: str, name: str, factor: float) -> float:
@@ -57,7 +58,7 @@ class AdjustBrightness:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("AdjustBrightness", image, (3,))
-        return settled(np.multiply(pixels, np.float32(self._factor), dtype=np.float32), pixels.dtype)
+        return round_to_dtype(np.multiply(pixels, np.float32(self._factor), dtype=np.float32), pixels.dtype)
 
 
 class AdjustContrast:
@@ -103,7 +104,7 @@ class AdjustSharpness:
                 part = pixels[row:row + len(total), column:column + total.shape[1]]
                 total += part * np.float32((5 if (row, column) == (1, 1) else 1) / 13)
         smooth = pixels.copy()
-        smooth[1:height - 1, 1:width - 1] = settled(total, pixels.dtype)
+        smooth[1:height - 1, 1:width - 1] = round_to_dtype(total, pixels.dtype)
         return _blend(pixels, self._factor, smooth, 1 - self._factor, pixels.dtype)
 
 
@@ -243,7 +244,7 @@ class Equalize:
             return np.arange(256, dtype=np.uint8)
         scale = np.float32(255) / np.float32(total - counts[first])
         above = np.maximum(np.cumsum(counts) - counts[:first + 1].sum(), 0)
-        return settled(above.astype(np.float32) * scale, np.dtype(np.uint8))
+        return round_to_dtype(above.astype(np.float32) * scale, np.dtype(np.uint8))
 
 
 class Invert:
@@ -540,7 +541,7 @@ class RandomLighting:
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("RandomLighting", image, (3,))
-        return settled(pixels + (EIGENVECTORS * stream().normal(0, self._alpha, 3)) @ EIGENVALUES, pixels.dtype)
+        return round_to_dtype(pixels + (EIGENVECTORS * stream().normal(0, self._alpha, 3)) @ EIGENVALUES, pixels.dtype)
 
 
 class RandomPosterize:

@@ -16,7 +16,7 @@ from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
 from .conversions import Decode
-from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, check_image, filled, reach, two
+from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, check_image, filled, height_and_width, reach
 
 __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad", "PadToSize", "RandomCrop",
            "RandomCropDecodeResize", "RandomErasing", "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop",
@@ -28,7 +28,7 @@ class Resize:
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.BILINEAR):
         self._size: Sizes = size
-        two("Resize", size)
+        height_and_width("Resize", size)
         self._interpolation = OPENCV[Inter(interpolation)]
 
     def __call__(self, image: Any) -> np.ndarray:
@@ -132,7 +132,7 @@ class PadToSize:
 
     def __init__(self, size: Sizes, offset: Sizes | None = None, fill_value: Fill = 0,
                  padding_mode: Border = Border.CONSTANT):
-        self._size = two("PadToSize", size)
+        self._size = height_and_width("PadToSize", size)
         self._offset = (offset, offset) if isinstance(offset, int) else offset
         self._value, self._mode = fill_value, padding_mode
 
@@ -151,7 +151,7 @@ class Crop:
 
     def __init__(self, coordinates: tuple[int, int], size: Sizes):
         self.top, self.left = coordinates
-        self.height, self.width = two("Crop", size)
+        self.height, self.width = height_and_width("Crop", size)
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("Crop", image)
@@ -165,7 +165,7 @@ class CenterCrop:
     """A crop from the middle of an image; a smaller image is padded with zeros."""
 
     def __init__(self, size: Sizes):
-        self._size = two("CenterCrop", size)
+        self._size = height_and_width("CenterCrop", size)
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("CenterCrop", image)
@@ -188,7 +188,7 @@ class RandomCrop:
 
     def __init__(self, size: Sizes, padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
                  fill_value: Fill = 0, padding_mode: Border = Border.CONSTANT):
-        self._size = two(type(self).__name__, size)
+        self._size = height_and_width(type(self).__name__, size)
         self._around = None if padding is None else Pad(padding, fill_value, padding_mode)
         self._needed, self._value, self._mode = pad_if_needed, fill_value, padding_mode
 
@@ -233,7 +233,7 @@ class RandomResizedCrop:
                                 f"ratio={ratio!r}")
         if max_attempts < 1:
             raise ArgumentError(f"{owner}: max_attempts must be 1 at least, got {max_attempts}")
-        self._resize = Resize(two(owner, size), interpolation)
+        self._resize = Resize(height_and_width(owner, size), interpolation)
         self._scale, self._ratio, self._attempts = scale, ratio, max_attempts
 
     def __call__(self, image: Any) -> np.ndarray:
@@ -287,7 +287,7 @@ class FiveCrop:
     """Five crops of one size: from the corners top left, top right, bottom left and bottom right, and the middle."""
 
     def __init__(self, size: Sizes):
-        self._size = two(type(self).__name__, size)
+        self._size = height_and_width(type(self).__name__, size)
 
     def __call__(self, image: Any) -> tuple[np.ndarray, ...]:
         pixels = check_image(type(self).__name__, image)
@@ -332,7 +332,7 @@ class SlicePatches:
 
     def __init__(self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD,
                  fill_value: int = 0):
-        self._parts = two("SlicePatches", (num_height, num_width))
+        self._parts = height_and_width("SlicePatches", (num_height, num_width))
         self._pads, self._value = SliceMode(slice_mode) is SliceMode.PAD, fill_value
 
     def __call__(self, image: Any) -> tuple[np.ndarray, ...]:
@@ -362,7 +362,7 @@ class Erase:
     """
 
     def __init__(self, top: int, left: int, height: int, width: int, value: Fill = 0, inplace: bool = False):
-        two("Erase", (height, width))
+        height_and_width("Erase", (height, width))
         self._part = slice(top, top + height), slice(left, left + width)
         self._value, self._inplace = value, inplace
 
@@ -390,7 +390,7 @@ class CutOut:
     """
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True):
-        self._length, _ = two("CutOut", (length, num_patches))
+        self._length, _ = height_and_width("CutOut", (length, num_patches))
         self._count, self._last = num_patches, is_hwc
 
     def __call__(self, image: Any) -> np.ndarray:

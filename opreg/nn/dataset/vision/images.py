@@ -14,7 +14,7 @@ from ..config import stream
 from ..transforms import chance
 
 __all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes",
-           "check_image", "filled", "reach", "settled", "two"]
+           "check_image", "filled", "reach", "round_to_dtype", "height_and_width"]
 
 #: The value of new pixels: one for all channels, or one for each.
 Fill: TypeAlias = float | Sequence[float]
@@ -97,7 +97,7 @@ def check_image(owner: str, image: Any, channels: Sequence[int] = (), dtype: str
     return pixels
 
 
-def two(owner: str, size: Sizes) -> tuple[int, int]:
+def height_and_width(owner: str, size: Sizes) -> tuple[int, int]:
     """A height and a width, which are one number or two."""
     height, width = (size, size) if isinstance(size, int) else size
     if height < 1 or width < 1:
@@ -110,7 +110,7 @@ def filled(value: Fill, channels: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(value), (channels,)) if np.ndim(value) == 0 else np.asarray(value)[:channels]
 
 
-def settled(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def round_to_dtype(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Values cast to the dtype of an image; for integers they are rounded to even and clipped."""
     if dtype.kind not in "iu":
         return numbers.astype(dtype)

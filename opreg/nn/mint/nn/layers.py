@@ -18,7 +18,7 @@ from ....cells.tensor import Tensor
 from ....cells.typing import Sizes, TensorDType, TensorLike
 from ....errors import ArgumentError
 from ... import ops
-from ...layers.checks import check_int, check_ints, flag, word
+from ...layers.checks import check_int, check_ints, check_word, flag
 from . import functional
 
 __all__ = [
@@ -205,7 +205,7 @@ class _Conv(Cell):
         if in_channels % groups or out_channels % groups:
             raise ArgumentError(f"{type(self).__name__}: groups {groups} must divide in_channels {in_channels} and "
                                 f"out_channels {out_channels}")
-        self.padding_mode = word(self, "padding_mode", padding_mode, ("zeros", "reflect", "replicate"))
+        self.padding_mode = check_word(self, "padding_mode", padding_mode, ("zeros", "reflect", "replicate"))
         first, second = (in_channels, out_channels) if self._transposed else (out_channels, in_channels)
         shape = (first, second // groups, *self.kernel_size)
         bound = 1 / math.sqrt(math.prod(shape[1:]))
@@ -292,7 +292,7 @@ class ConvTranspose2d(_Conv):
                  padding_mode: str = "zeros", dtype: TensorDType = None):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode,
                          dtype)
-        word(self, "padding_mode", padding_mode, ("zeros",))
+        check_word(self, "padding_mode", padding_mode, ("zeros",))
         self.output_padding = check_ints(self, "output_padding", output_padding, 2, 0)
 
     def construct(self, input: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ def places(node: Node, x: Any) -> Any:
     return node.lift(np.arange(length, dtype=np.int64))
 
 
-def _near(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
+def _window_mask(node: Node, query: Any, key: Any, offset: Any, left: int, right: int) -> Any:
     """Whether each key is within the window of each query, whose position is shifted by ``offset``; -1 is no limit.
     """
     query_places = ops.broadcast_add(ops.reshape(places(node, query), shape=(1, 1, -1, 1)), offset)
@@ -86,7 +86,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     right = 0 if is_causal else right_window_size
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
-        visible = joined(visible, _near(node, query, key, offset, left_window_size, right))
+        visible = joined(visible, _window_mask(node, query, key, offset, left_window_size, right))
     # A query whose keys are all masked gets all of them, and its output is set to zero.
     some = None
     if added is not None:

@@ -237,7 +237,7 @@ def group_norm(node: Node, x: Any, scale: Any, bias: Any, *, activation: int, gr
 @row("SkipGroupNorm", domain=DOMAIN)
 def skip_group_norm(node: Node, x: Any, scale: Any, bias: Any, skip: Any, before: Any = None, *, activation: int,
                     groups: int, channels_last: int = 1, epsilon: float = 1e-5) -> Any:
-    if node.rank(skip) == 2:  # of each image and channel
+    if node.rank(skip) == 2:  # one value for each image and channel
         skip = ops.reshape(skip, shape=(0, 1, 1, -1) if channels_last else (0, -1, 1, 1))
     if before is not None and not channels_last:
         before = ops._np_reshape(before, newshape=(-1, 1, 1))

@@ -226,7 +226,7 @@ def group_query_attention(
     if do_rotary:
         at = query_places if at is None else at
         query, key = [_rotated(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
-    room = _room(node, int(total.reshape(-1)[0]), past_key, key)
+    room = _cache_length(node, int(total.reshape(-1)[0]), past_key, key)
     key, value = [_stored(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
     spots, query_places = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(query_places, shape=(0, 1, -1, 1))
     mask = ops._npi_less(spots, ops.reshape(filled, shape=(0, 1, 1, 1)))
@@ -245,7 +245,7 @@ def group_query_attention(
     return (_flat(y), key, value) if len(node.outputs) > 1 else _flat(y)
 
 
-def _room(node: Node, total: int, past: Any, new: Any) -> int:
+def _cache_length(node: Node, total: int, past: Any, new: Any) -> int:
     """Number of keys in the cache after a step: ``total``, or the length of the cache before it if that is more.
 
     Raises

@@ -38,7 +38,7 @@ def _real(node: Node, numbers: Any, scale: Any, zero: Any) -> Any:
     return node.lift(dequantize(node, numbers, scale, zero))
 
 
-def _whole(node: Node, real: Any, scale: Any, zero: Any) -> Any:
+def _quantized(node: Node, real: Any, scale: Any, zero: Any) -> Any:
     """Quantized numbers."""
     if scale is None:
         raise node.model.fail(node.title, "an input is missing")
@@ -49,20 +49,20 @@ def _whole(node: Node, real: Any, scale: Any, zero: Any) -> Any:
 def q_linear_pair(node: Node, a: Given, a_scale: Given, a_zero: Given = None, b: Given = None, b_scale: Given = None,
                   b_zero: Given = None, scale: Given = None, zero: Given = None) -> Any:
     combined = ops.broadcast_add if node.op_type == "QLinearAdd" else ops.broadcast_mul
-    return _whole(node, combined(_real(node, a, a_scale, a_zero), _real(node, b, b_scale, b_zero)), scale, zero)
+    return _quantized(node, combined(_real(node, a, a_scale, a_zero), _real(node, b, b_scale, b_zero)), scale, zero)
 
 
 @row("QLinearSigmoid", domain=DOMAIN)
 def q_linear_sigmoid(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
                      zero: Given = None) -> Any:
-    return _whole(node, ops.sigmoid(_real(node, x, x_scale, x_zero)), scale, zero)
+    return _quantized(node, ops.sigmoid(_real(node, x, x_scale, x_zero)), scale, zero)
 
 
 @row("QLinearLeakyRelu", domain=DOMAIN)
 def q_linear_leaky_relu(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
                         zero: Given = None, *, alpha: float = 0.01) -> Any:
     bent = ops.LeakyReLU(_real(node, x, x_scale, x_zero), act_type="leaky", slope=alpha)
-    return _whole(node, bent, scale, zero)
+    return _quantized(node, bent, scale, zero)
 
 
 @row("QLinearSoftmax", domain=DOMAIN)
@@ -71,7 +71,7 @@ def q_linear_softmax(node: Node, x: Given, x_scale: Given, x_zero: Given = None,
     softmax = find("", "Softmax", opset)
     if softmax is None:
         raise AttrError(f"opset={opset}: ONNX has no Softmax of this opset")
-    return _whole(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
+    return _quantized(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
 
 
 @row("QLinearAveragePool", domain=DOMAIN)
@@ -83,7 +83,7 @@ def q_linear_average_pool(node: Node, x: Given, x_scale: Given, x_zero: Given = 
         return average_pool(node, real, kernel_shape=kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
                             count_include_pad=count_include_pad, pads=pads, strides=strides)
 
-    return _whole(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _quantized(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
 @row("QLinearGlobalAveragePool", domain=DOMAIN)
@@ -92,7 +92,7 @@ def q_linear_global_average_pool(node: Node, x: Given, x_scale: Given, x_zero: G
     def pooled(real: Any) -> Any:
         return global_average_pool(node, real)
 
-    return _whole(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _quantized(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
 def _pooled(node: Node, function: Callable[[Any], Any], x: Any, channels_last: int) -> Any:
@@ -139,14 +139,14 @@ def q_linear_concat(node: Node, scale: Given, zero: Given, *parts: Given, axis: 
     if len(parts) % 3:
         raise ShapeError(f"QLinearConcat: expected values, scale and zero point of each part, got {len(parts)} inputs")
     real = [_real(node, *parts[i:i + 3]) for i in range(0, len(parts), 3)]
-    return _whole(node, concat(node, *real, axis=axis), scale, zero)
+    return _quantized(node, concat(node, *real, axis=axis), scale, zero)
 
 
 @row("QLinearWhere", domain=DOMAIN)
 def q_linear_where(node: Node, condition: Any, x: Given, x_scale: Given, x_zero: Given, y: Given, y_scale: Given,
                    y_zero: Given, scale: Given, zero: Given) -> Any:
     chosen = where(node, condition, _real(node, x, x_scale, x_zero), _real(node, y, y_scale, y_zero))
-    return _whole(node, chosen, scale, zero)
+    return _quantized(node, chosen, scale, zero)
 
 
 @row("DynamicQuantizeLSTM", domain=DOMAIN)

@@ -127,7 +127,7 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
-    for place, most in enumerate(shape):  # of other axes the first elements are read
+    for place, most in enumerate(shape):  # along other axes the first elements are read
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
     return gather_along(node, x, indices, axis)
@@ -178,7 +178,7 @@ def _stacked(node: Node, places: Sequence[Any]) -> Any:
                       num_args=len(places))
 
 
-def _along_last(node: Node, indices: Any) -> list[Any]:
+def _indices_of_last_axis(node: Node, indices: Any) -> list[Any]:
     """Indices of each axis, taken from the last axis."""
     count = node.length(indices, node.rank(indices) - 1)
     if isinstance(indices, np.ndarray):
@@ -195,7 +195,7 @@ def _as_row(indices: Any) -> Any:
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
     if node.rank(indices) == 1:  # for one element
         return squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
-    last = _along_last(node, indices)
+    last = _indices_of_last_axis(node, indices)
     full = [_counted(node, last[0], axis) for axis in range(batch_dims)]
     full += [_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
     return ops.gather_nd(x, node.lift(_stacked(node, full)))
@@ -205,7 +205,7 @@ def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any
 def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: str = "none") -> Any:
     if node.rank(indices) == 1:
         indices, updates = _as_row(indices), ops.expand_dims(updates, axis=0)
-    places = [_from_first(node, each, x, axis) for axis, each in enumerate(_along_last(node, indices))]
+    places = [_from_first(node, each, x, axis) for axis, each in enumerate(_indices_of_last_axis(node, indices))]
     return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
@@ -224,7 +224,7 @@ def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) ->
     if reduction == "none":
         return ops._scatter_set_nd(x, updates, node.lift(places))
     if reduction == "add":
-        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # which adds updates with equal indices
+        return x + ops._backward_gather_nd(updates, node.lift(places), x)  # it adds updates with equal indices
     if reduction in ("max", "min") and is_floating(node.dtype(x)):
         return _extreme(node, x, node.lift(places), updates, reduction == "min")
     if MODE.recording and is_floating(node.dtype(x)):

@@ -1,0 +1,164 @@
+"""States of optimizers in pickles of MXNet, read without running code of the pickle.
+
+``Updater.get_states``, ``Module.save_optimizer_states`` and ``Trainer.save_states`` of MXNet write such a pickle: a
+dict of states, or a pair of this dict and the optimizer. Only arrays, numbers, texts and containers of those are read;
+of an optimizer its class's name and its attributes. An object of any other class is ``OTHER``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opreg.ndarray.ndarray import NDArray, array
+from opreg.ndarray.pickles import PICKLE_DAMAGE, SafeUnpickler
+
+from ..errors import FileFormatError
+
+__all__ = ["OTHER", "Pickled", "read_pickle"]
+
+#: In the place of objects that are not needed, such as schedules of the rate.
+OTHER = object()
+
+
+class Pickled(NamedTuple):
+    """The content of a pickle of MXNet.
+
+    Attributes
+    ----------
+    states : dict
+        By index or name of the weight.
+    optimizer : str or None
+        The name of the optimizer's class, if the pickle has an optimizer.
+    attributes : dict
+        The optimizer's attributes.
+    """
+
+    states: dict[Any, Any]
+    optimizer: str | None
+    attributes: dict[Any, Any]
+
+
+class _Object:
+    """An object of the pickle, of any class: its attributes."""
+
+    def __init__(self, *_: Any):
+        self.attributes: Any = {}
+
+    def __setstate__(self, state: Any) -> None:
+        self.attributes = state
+
+
+def _reconstructed(made: Any, *_: Any) -> Any:
+    """``copyreg._reconstructor``: an object of a class."""
+    return made()
+
+
+class _Array:
+    """An array of the pickle. Its state is a record as in ``.params`` files."""
+
+    def __init__(self, *_: Any) -> None:
+        self.value: NDArray | None = None
+
+    def __setstate__(self, state: Any) -> None:
+        if state["handle"] is not None:
+            self.value = array([0.0])
+            self.value.__setstate__(state)
+
+
+class _Text(bytes):
+    """Bytes, which older protocols write as a text and its encoding."""
+
+    def __new__(cls, content: Any = b"", *_: Any) -> _Text:
+        whole = content.encode("latin1") if isinstance(content, str) else memoryview(content)
+        return super().__new__(cls, whole)
+
+    def __setstate__(self, state: Any) -> None:
+        raise FileFormatError("expected no state of a text")
+
+
+class _DType:
+    """A dtype of NumPy. Its state has the order of bytes."""
+
+    def __init__(self, code: Any, *_: Any):
+        self.code = code
+
+    def __setstate__(self, state: Any) -> None:
+        self.code = state[1] + self.code if state[1] in "<>" else self.code
+
+
+def _number(dtype: Any, content: Any) -> Any:
+    """A number of NumPy as Python's."""
+    code = np.dtype(dtype.code)
+    if code.hasobject:
+        raise FileFormatError(f"expected a number, found {code}")
+    return np.frombuffer(_Text(content), code, 1)[0].item()
+
+
+_READ: dict[tuple[str, str], Any] = {
+    ("builtins", "bytearray"): _Text, ("builtins", "bytes"): _Text, ("_codecs", "encode"): _Text,
+    ("copyreg", "_reconstructor"): _reconstructed, ("builtins", "object"): None,
+    ("numpy", "dtype"): _DType,
+    ("numpy.core.multiarray", "scalar"): _number, ("numpy._core.multiarray", "scalar"): _number,
+}
+
+
+class _Unpickler(SafeUnpickler):
+    """Reads a pickle of MXNet."""
+
+    def replacement(self, module: str, name: str) -> Any:
+        """The replacement of a function or class that the pickle names."""
+        module = {"__builtin__": "builtins", "copy_reg": "copyreg"}.get(module, module)  # names of Python 2
+        if (module, name) in _READ:
+            return _READ[module, name]
+        if module.startswith("mxnet.") and name in ("NDArray", "RowSparseNDArray", "CSRNDArray", "ndarray"):
+            return _Array
+        return type(name, (_Object,), {})
+
+
+def read_pickle(content: bytes, name: str) -> Pickled:
+    """Read a pickle of states.
+
+    Parameters
+    ----------
+    content : bytes
+        The pickle.
+    name : str
+        A name for messages.
+
+    Raises
+    ------
+    FileFormatError
+        If the bytes are no pickle, or no pickle of states.
+    """
+    try:
+        value = _Unpickler(content, "latin1").load()
+        states, optimizer = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        if isinstance(states, dict) and (optimizer is None or isinstance(optimizer, _Object)):
+            states = {key: _state(state) for key, state in states.items()}
+            if optimizer is None:
+                return Pickled(states, None, {})
+            return Pickled(states, type(optimizer).__name__, {key: _attribute(value)
+                                                    for key, value in dict(optimizer.attributes).items()})
+    except PICKLE_DAMAGE as error:
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        reason = f"a pickle of {type(value).__name__}"
+    raise FileFormatError(f"{name}: expected the result of get_states, of opreg or of MXNet, found {reason}")
+
+
+def _state(value: Any) -> Any:
+    if isinstance(value, _Array):
+        return value.value
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_state, value))
+    if value is None or isinstance(value, (int, float, str)):
+        return value
+    raise FileFormatError(f"states are arrays, numbers and tuples of those, not {type(value).__name__}")
+
+
+def _attribute(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _attribute(part) for key, part in value.items()}
+    return value if value is None or isinstance(value, (int, float, str)) else OTHER
