@@ -63,12 +63,12 @@ class NumpyValue(Value):
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
             return self._with_number(name, other, reflected)
-        other = self._beside(other)
-        if other is NotImplemented:
+        beside = self._beside(other)
+        if beside is NotImplemented:
             if name in ("eq", "ne"):
                 return NotImplemented
             return super()._binary(name, other, reflected)
-        left, right = (other, self) if reflected else (self, other)
+        left, right = (beside, self) if reflected else (self, beside)
         left, right = left._pair(right, name == "truediv")
         if name in COMPARISONS:
             return get(COMPARISONS[name][0])(left, right)
