@@ -126,8 +126,8 @@ class Compiled:
                 plan = self._first_half(self._memories.take())
             plan.free(self.idle)
 
-    def _another(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
-        """A plan for one run, unless the first plan is idle."""
+    def _idle_or_new(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
+        """An idle plan, or a new one."""
         for plan in tuple(idle):
             if plan.memory.take():
                 try:
@@ -150,11 +150,11 @@ class Compiled:
         try:
             plan = idle.pop()
         except IndexError:
-            plan = self._another(idle, self._first_half)
+            plan = self._idle_or_new(idle, self._first_half)
         else:
             if not plan.memory.take():  # another call uses this memory
                 idle.append(plan)
-                plan = self._another(idle, self._first_half)
+                plan = self._idle_or_new(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()
         try:
             if plan.orders:
@@ -201,7 +201,7 @@ class Compiled:
         if idle is None:
             idle = self.idle_recorded.setdefault(needs, [])
         try:
-            plan = self._another(idle, lambda memory: self._second_half(needs, memory))
+            plan = self._idle_or_new(idle, lambda memory: self._second_half(needs, memory))
         except LeftToPython:  # a bprop reads the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
@@ -337,7 +337,7 @@ class Compiled:
         idle = self.idle_recorded[run.needs] = []
         apart, self.apart = self.apart, True
         try:
-            plan = self._another(idle, lambda memory: self._second_half(run.needs, memory))
+            plan = self._idle_or_new(idle, lambda memory: self._second_half(run.needs, memory))
         finally:
             self.apart = apart
         for slot, value in zip(plan.slots, before.slots):

@@ -114,7 +114,7 @@ def starred(node: ast.ImportFrom, source: Source) -> None:
     for name, full in brought.items():
         if source.reads(name):
             module, _, member = full.rpartition(".")
-            source.need(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
+            source.add_import(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
 
 
 def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
@@ -198,11 +198,11 @@ def member(node: ast.Attribute, source: Source) -> None:
     owner, _, name = new.rpartition(".")
     if owner.startswith("opreg"):
         if name not in source.bound:
-            source.need(f"from {owner} import {name}")
+            source.add_import(f"from {owner} import {name}")
         source.replace(node, name)
         return
     if owner and owner != "str":
-        source.need(f"import {owner}")
+        source.add_import(f"import {owner}")
     source.replace(node, new)
 
 
@@ -249,6 +249,6 @@ def loads(node: ast.Call, source: Source) -> None:
     if isinstance(argument, ast.Name) and isinstance(scope, ast.FunctionDef) and scope.name == "__init__" \
             and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
-        source.need("import ast")
+        source.add_import("import ast")
         text = argument.id
         source.wrap_argument(node, argument, "ast.literal_eval(", f") if isinstance({text}, str) else {text}")

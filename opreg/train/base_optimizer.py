@@ -81,7 +81,7 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
 
 
 # Methods by which a class updates a weight.
-_MOVES = ("update", "update_all", "_move", "update_multi_precision")
+_MOVES = ("update", "update_all", "_apply_update", "update_multi_precision")
 _methods = operator.attrgetter(*_MOVES)
 
 
@@ -290,12 +290,12 @@ class Optimizer(Checked):
         for update in updates:
             before = self._index_update_count.get(update[0]), self.num_update
             try:
-                self._move(*update)
+                self._apply_update(*update)
             except Exception:
                 self._uncount(update[0], *before)
                 raise
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count and apply an update that was checked."""
         name, states = self._operator(state)
         apply(name, weight, grad, *states, **self._attributes(*self._counted(index)))
