@@ -124,7 +124,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
     **{name: ("opreg.nn.compiler_settings", name) for name in (
-        "JitConfig", "constexpr", "jit_class", "recompute", "set_device", "set_recursion_limit")},
+        "JitConfig", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
+        "set_recursion_limit")},
     "ms_class": ("opreg.nn.compiler_settings", "jit_class"),
     **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
     **{name: ("opreg.cells.initializer", name) for name in ("set_seed", "get_seed")},

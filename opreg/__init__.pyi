@@ -111,6 +111,7 @@ from opreg.nn.compiler_settings import JitConfig as JitConfig
 from opreg.nn.compiler_settings import constexpr as constexpr
 from opreg.nn.compiler_settings import jit_class as jit_class
 from opreg.nn.compiler_settings import recompute as recompute
+from opreg.nn.compiler_settings import set_deterministic as set_deterministic
 from opreg.nn.compiler_settings import set_device as set_device
 from opreg.nn.compiler_settings import set_recursion_limit as set_recursion_limit
 from opreg.nn.compiler_settings import jit_class as ms_class
@@ -248,10 +249,10 @@ __all__ = [
     "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler",
     "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
     "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
-    "set_auto_parallel_context", "set_context", "set_device", "set_np_shape", "set_recursion_limit", "set_rng_state",
-    "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils", "train", "ubyte", "uint", "uint16",
-    "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array", "use_np_shape", "ushort", "util",
-    "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "set_auto_parallel_context", "set_context", "set_deterministic", "set_device", "set_np_shape",
+    "set_recursion_limit", "set_rng_state", "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils",
+    "train", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array",
+    "use_np_shape", "ushort", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

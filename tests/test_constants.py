@@ -22,7 +22,7 @@ OTHERWISE = {
         ndarray.params_file: FILE_MAGIC V1 V2 V3
         ndarray.safetensors_file: _ALIGNED
         ndarray.torch_file: _ALIGNED _DEEPEST _HEADER _SIZES
-        ndarray.mindspore_file: _LONGEST
+        ndarray.mindspore_file: _CHECKED _LONGEST
         backends.onednn.primitives: DIRECT TRAINING INFERENCE BACKWARD MAX AVG_ALL AVG_INSIDE ADD MULTIPLY
         backends.onednn.primitives: GLOBAL_STATISTICS SCALE_AND_SHIFT WORKSPACE SRC DST WEIGHTS BIAS DIFF_SRC DIFF_DST
         backends.onednn.primitives: DIFF_WEIGHTS MEAN VARIANCE SCALE SHIFT DIFF_SCALE DIFF_SHIFT FOLLOWING SECOND

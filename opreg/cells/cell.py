@@ -374,9 +374,18 @@ class Cell(ParameterContainer, NotebookTable):
         return self
 
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
-        """Accepted without effect: compiled functions take any shapes."""
+        """Store inputs for ``get_inputs``, without other effects: compiled functions take any shapes."""
         names = inspect.signature(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
+        self.__dict__["_described_inputs"] = kwargs or inputs
+
+    def get_inputs(self) -> dict[str, Any] | tuple[Any, ...] | None:
+        """The inputs that ``set_inputs`` was called with: a tuple, or a dict of keywords; None before."""
+        described: dict[str, Any] | tuple[Any, ...] | None = self.__dict__.get("_described_inputs")
+        return described
+
+    def update_cell_prefix(self) -> None:
+        """Accepted without effect: ``param_prefix`` of each child follows from its place."""
 
     def recompute(self, **keywords: object) -> None:
         """Accepted without effect: values that a gradient needs are stored."""

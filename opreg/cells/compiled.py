@@ -30,7 +30,7 @@ from .parameter import Parameter
 from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, tensor, tensor_over
+from .tensor import tensor, tensor_over
 from .traced import Traced
 from .tree import Structure
 
@@ -91,7 +91,7 @@ class Compiled:
         self.certain = not (traced.may_stop or traced.missing_attributes)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
-    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
+    def call(self, function: Callable, leaves: Sequence[NDArray]) -> Any:
         """Run it; if its gradient is requested, as one application on the tape."""
         if not MODE.current().recording:
             return self.run(leaves)
@@ -144,7 +144,7 @@ class Compiled:
                 memory.free()
                 raise
 
-    def run(self, leaves: Sequence[Tensor]) -> Any:
+    def run(self, leaves: Sequence[NDArray]) -> Any:
         """Run it without recording."""
         idle = self.idle
         try:
@@ -186,7 +186,7 @@ class Compiled:
             plan.memory.free()
             idle.append(plan)
 
-    def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
+    def _run_apart(self, leaves: Sequence[NDArray]) -> Any:
         """Run in other memory, because a caller still uses the last gradients."""
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
@@ -194,7 +194,7 @@ class Compiled:
     def _first_half(self, memory: PlanMemory) -> BoundTrace:
         return BoundTrace(self.traced, memory, numbers=self._numbers, gradients_of=self._gradients_of)
 
-    def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...],
+    def run_recorded(self, function: Callable, leaves: Sequence[NDArray], needs: tuple[bool, ...],
                      entries: tuple[tape.TapeEntry, ...]) -> Any:
         """Run as one application on the tape, with gradients of the inputs and weights that need one."""
         idle = self.idle_recorded.get(needs)
@@ -367,12 +367,12 @@ def for_tape(data: Array, may_keep: bool) -> Array:
 class CompiledOnDevice(Compiled):
     """A compiled function that enters its device, where there are several."""
 
-    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
+    def call(self, function: Callable, leaves: Sequence[NDArray]) -> Any:
         """Run it on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().call(function, leaves)
 
-    def run(self, leaves: Sequence[Tensor]) -> Any:
+    def run(self, leaves: Sequence[NDArray]) -> Any:
         """Run it without recording, on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().run(leaves)

@@ -48,8 +48,8 @@ class Methods(Value):
         """The angle in radians whose cosine it is."""
     def acosh(self) -> Tensor:
         """The inverse of the hyperbolic cosine."""
-    def add(self, other: TensorLike) -> Tensor:
-        """The sum."""
+    def add(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+        """The sum with ``alpha`` times another tensor."""
     def add_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
         """Add numbers, times ``alpha``."""
     def addbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: TensorLike = 1,
@@ -254,7 +254,7 @@ class Methods(Value):
         """Write a number to all elements."""
     def fill_diagonal(self, fill_value: Number, wrap: _bool = False) -> Tensor:
         """The tensor with one number on its main diagonal, from which equally long axes all count."""
-    def flatten(self, order: str = 'C', *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+    def flatten(self, order: str | _int = 'C', end: _int = -1, *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
         """Reverse the order along axes."""
@@ -444,7 +444,7 @@ class Methods(Value):
     def mean(self, axis: Axes = None, keepdims: _bool = False, *, dtype: TensorDType = None) -> Tensor:
         """The mean."""
     def median(self, axis: _int = -1, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
-        """The median along an axis, the lower of two middle elements, and its index as int64."""
+        """The median along an axis and its index."""
     def min(self, *args: Any, **keywords: Any) -> Tensor:
         """The minimum of all, or along an axis."""
     def minimum(self, other: TensorLike) -> Tensor:
@@ -511,6 +511,8 @@ class Methods(Value):
     def norm(self, ord: Number | str | None = None, dim: Axes = None, keepdim: _bool = False, *,
              dtype: TensorDType = None) -> Tensor:
         """The norm of all elements, or along axes."""
+    def normal_(self, mean: Number = 0, std: Number = 1) -> Tensor:
+        """Write normal values with a mean and a standard deviation."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether numbers differ."""
     def numel(self) -> _int:
@@ -559,7 +561,7 @@ class Methods(Value):
     def repeat(self, *repeats: _int | Sequence[_int], axis: _int | None = None) -> Tensor:
         """Repeat the tensor a number of times along each axis."""
     def repeat_interleave(self, repeats: AnyShape, axis: _int | None = None) -> Tensor:
-        """Repeat each slice along an axis, or each element of the flat tensor."""
+        """Repeat each slice along an axis, or each element."""
     def reshape(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""
     def reshape_as(self, other: TensorLike) -> Tensor:
@@ -584,8 +586,9 @@ class Methods(Value):
         """The tensor with ``src`` written at indices along an axis."""
     def scatter_(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """``x[...] = ops.scatter(x, …)``."""
-    def scatter_add(self, dim: _int, index: TensorLike, src: TensorLike) -> Tensor:
-        """The tensor with elements of ``src`` added at indices along an axis."""
+    def scatter_add(self, dim: Any = None, index: Any = None, src: TensorLike | None = None, *,
+                    indices: TensorLike | None = None, updates: TensorLike | None = None) -> Tensor:
+        """The tensor with elements of ``src`` added at indices along an axis, ``scatter_add(dim, index, src)``."""
     def scatter_div(self, indices: TensorLike, updates: TensorLike) -> Tensor:
         """What is there divided by all of ``updates`` that name the place."""
     def scatter_max(self, indices: TensorLike, updates: TensorLike) -> Tensor:
@@ -599,8 +602,9 @@ class Methods(Value):
     def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
                      side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
         """Insertion indices into the sorted last axis."""
-    def select(self, condition: TensorLike, y: TensorLike) -> Tensor:
-        """This tensor where the condition holds, ``y`` elsewhere."""
+    def select(self, condition: TensorLike | _int | None = None, y: TensorLike | _int | None = None, *,
+               dim: _int | None = None, index: _int | None = None) -> Tensor:
+        """The slice at an index along an axis, ``select(dim, index)``."""
     def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
         """The tensor with the slice at ``index`` along an axis replaced by ``src``."""
     def set_const_arg(self, const_arg: _bool = True) -> Tensor:
@@ -648,12 +652,13 @@ class Methods(Value):
         """The square."""
     def squeeze(self, *axis: _int | Sequence[_int] | None) -> Tensor:
         """Remove the given axes, or all axes of length one."""
-    def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
+    def std(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False, *,
+            correction: _int | None = None) -> Tensor:
         """The square root of ``var``."""
     def stride(self, dim: _int | None = None) -> list[_int] | _int:
         """Strides of each axis, or of one, counted in elements."""
-    def sub(self, other: TensorLike) -> Tensor:
-        """The difference."""
+    def sub(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+        """The difference from ``alpha`` times another tensor."""
     def sub_(self, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
         """Subtract numbers, times ``alpha``."""
     def subtract(self, other: TensorLike, *, alpha: _float = 1) -> Tensor:
@@ -703,18 +708,22 @@ class Methods(Value):
     def trunc(self) -> Tensor:
         """The next whole number towards zero."""
     def type(self, dtype: TensorDType = None) -> Any:
-        """Its dtype, or with an argument its values in that dtype."""
+        """The dtype."""
     def type_as(self, other: TensorLike) -> Tensor:
         """The values in the dtype of another tensor."""
     def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, without that axis."""
     def unfold(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
         """The windows of images as columns."""
+    def uniform_(self, from_: _float = 0, to: _float = 1) -> Tensor:
+        """Write uniform values from ``from_`` to before ``to``."""
     def unique(self) -> tuple[Tensor, Tensor]:
         """The distinct elements in order of first occurrence, and for each element its index among them."""
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
         """The elements without those equal to their predecessor."""
+    def unique_with_pad(self, pad_num: _int | TensorLike) -> tuple[Tensor, Tensor]:
+        """The distinct elements of a vector, followed by as many pads as it has repetitions."""
     def unsorted_segment_max(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
         """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
     def unsorted_segment_min(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
@@ -723,7 +732,8 @@ class Methods(Value):
         """The product of the slices with the same number, 1 if there are none."""
     def unsqueeze(self, dim: _int) -> Tensor:
         """Insert an axis of length one at position ``dim`` of the result."""
-    def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False) -> Tensor:
+    def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False, *,
+            correction: _int | None = None) -> Tensor:
         """The variance."""
     def view(self, *shape: _int | Sequence[_int]) -> Tensor:
         """The same values in another shape."""

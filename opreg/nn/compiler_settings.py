@@ -10,7 +10,8 @@ from typing import Any, TypeVar, overload
 from ..cells.context_settings import set_context
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_device", "set_recursion_limit"]
+__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
+           "set_recursion_limit"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,6 +136,13 @@ def set_recursion_limit(recursion_limit: int = 1000) -> None:
     limit: object = recursion_limit
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise ArgumentError(f"set_recursion_limit: expected an int above 0, got {limit!r}")
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Accepted without effect, as ``set_context(deterministic="ON")``."""
+    if not isinstance(deterministic, bool):
+        raise TypeError(f"set_deterministic: expected a bool, got {type(deterministic).__name__}")
+    set_context(deterministic="ON" if deterministic else "OFF")
 
 
 def set_device(device_target: str, device_id: int = 0) -> None:

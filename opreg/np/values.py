@@ -63,12 +63,12 @@ class NumpyValue(Value):
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
             return self._with_number(name, other, reflected)
-        other = self._operand(other)
-        if other is NotImplemented:
+        operand = self._operand(other)
+        if operand is NotImplemented:
             if name in ("eq", "ne"):
                 return NotImplemented
             return super()._binary(name, other, reflected)
-        left, right = (other, self) if reflected else (self, other)
+        left, right = (operand, self) if reflected else (self, operand)
         left, right = left._pair(right, name == "truediv")
         if name in COMPARISONS:
             return get(COMPARISONS[name][0])(left, right)
@@ -323,12 +323,20 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         """This array."""
         return self
 
-    def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """A view with another shape, given literally; one -1 is inferred."""
-        result = NumpyValue.reshape(self, *shape, order=order, **keywords)
-        if self._entry is not None and MODE.current().recording:
-            return result
-        return self._view(self._data.reshape(result.shape), None)
+    def reshape_view(self, *shape: Any, **keywords: Any) -> Any:
+        """A view with another shape, which ``reshape`` copies, given by the codes of ``nd``.
+
+        Examples
+        --------
+        >>> from opreg import np
+        >>> x = np.zeros((2, 2))
+        >>> x.reshape_view(-1)[0] = 1
+        >>> x.reshape(-1)[1] = 1
+        >>> x
+        array([[1., 0.],
+               [0., 0.]])
+        """
+        return NDArray.reshape(self, *shape, **keywords)
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe",  # type: ignore[override]  # NumPy's
                subok: bool = True, copy: bool = True) -> Any:
@@ -450,10 +458,10 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        op, beside = _PROMOTING.get(name), self._operand(other)
-        if op is None or beside is NotImplemented:
+        op, operand = _PROMOTING.get(name), self._operand(other)
+        if op is None or operand is NotImplemented:
             return super()._binary(name, other, reflected)
-        return get(op)(*((beside, self) if reflected else (self, beside)))
+        return get(op)(*((operand, self) if reflected else (self, operand)))
 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
         if name == "truediv":

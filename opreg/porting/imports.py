@@ -55,9 +55,9 @@ def imported(node: ast.Import, source: Source) -> None:
         elif name in MODULES:
             name, bound = MODULES[name], bound or name
         elif name.startswith("distutils.") or name in GONE:
-            if not _is_unused(bound or top, source):
+            if not _is_replaced(bound or top, source):
                 source.report(node, f"{name} is gone: {GONE[top]}")
-            elif name not in sys.stdlib_module_names:
+            elif name not in sys.stdlib_module_names or not _is_unused(bound or top, source):
                 continue
         elif name == "urllib2":
             name, bound = "urllib.request", bound or name
@@ -140,6 +140,19 @@ def _says_absolute(source: Source) -> bool:
 
 def _is_unused(name: str, source: Source) -> bool:
     return not source.named(source.tree, name)
+
+
+def _is_replaced(name: str, source: Source) -> bool:
+    """Whether nothing needs a module's name once its members are replaced."""
+    return all(_replacing(node, source) for node in source.named(source.tree, name))
+
+
+def _replacing(node: ast.AST, source: Source) -> bool:
+    """Whether a name is a part of a dotted one that ``MEMBERS`` replaces."""
+    while isinstance(node := source.parents[node], ast.Attribute):
+        if source.resolve(node) in MEMBERS:
+            return not source.guarded(node) and isinstance(node.ctx, ast.Load)
+    return False
 
 
 def _unbuilt(module: str, level: int, source: Source) -> bool:

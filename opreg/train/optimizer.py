@@ -138,7 +138,7 @@ class Signum(Optimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: float = 0.0, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: Amount = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 

@@ -779,7 +779,9 @@ def test_settings_of_the_compiler_are_stored():
     assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
     assert ops.add_flags(nn.Dense(2, 2), predict=True).get_flags()["predict"]
     ms.set_device("CPU")
+    ms.set_deterministic(False)
     for wrong, kind in ((lambda: ms.JitConfig("O9"), ValueError), (lambda: ms.set_device("NPU"), ValueError),
+                        (lambda: ms.set_deterministic("ON"), TypeError),
                         (lambda: ms.jit_class(len), TypeError), (lambda: ms.from_numpy([1]), TypeError)):
         with pytest.raises(kind):
             wrong()

@@ -327,3 +327,13 @@ def test_greedy_decoding_equals_a_loop(merge, compiled):
         np.testing.assert_array_equal(one.asnumpy(), other)
     with pytest.raises(ValueError, match="expected scores"):
         ops.ctc_greedy_decoder(Tensor(scores), Tensor([1]))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_ctc_of_one_sequence_is_that_of_a_batch_of_one(reduction):
+    x = Tensor(np.log(np.float32([[.5, .3, .2], [.2, .5, .3], [.1, .1, .8], [.3, .3, .4]])))
+    loss = losses.CTCLoss(0, reduction)
+    single = loss(x, Tensor([1, 2]), Tensor([4]), Tensor([2]))
+    batch = loss(x.expand_dims(1), Tensor([[1, 2]]), Tensor([4]), Tensor([2]))
+    assert single.shape == () and single.asnumpy() == batch.asnumpy().reshape(()) == pytest.approx(
+        0.526198 if reduction == "mean" else 1.052397)

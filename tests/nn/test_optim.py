@@ -818,3 +818,18 @@ def test_parameters_come_in_the_order_of_mindspore(made: Any, begin: list[str]) 
     """Rates come before weights in ``get_parameters``, and so in the files of a checkpoint."""
     params = [Parameter(Tensor([1.0, 2.0]), name=name) for name in ("w", "b")]
     assert [p.name for p in made(params).get_parameters()][:len(begin)] == begin
+
+
+def test_an_optimizer_may_define_the_setter_of_its_target():
+    """As optimizers for MindSpore do, which pass the value to ``_set_base_target``."""
+    class Mine(Optimizer):
+        @Optimizer.target.setter
+        def target(self, value):
+            self._set_base_target(value)
+
+    mine = Mine(0.1, [Parameter(np.ones(2, np.float32), name="w")])
+    assert (mine.target, mine.unique) == ("CPU", True)
+    mine.target = "GPU"
+    assert mine.target == "GPU"
+    with pytest.raises(ValueError, match="Mine: target must be 'CPU', 'Ascend' or 'GPU', got 'TPU'"):
+        mine.target = "TPU"

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ...cells.cell import Cell
-from ...cells.tensor import Tensor, tensor
+from ...cells.tensor import Tensor
 from ...cells.typing import Sizes
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
-from ..ops import array, indexing
+from ..ops import array
 from ..ops.lift import plain
+from ..ops.primitives import mirrored
 from .checks import check_ints, check_word
 
 __all__ = ["Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -49,11 +48,7 @@ class Pad(Cell):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
         if self.mode != "symmetric":
             return array.pad(x, [width for pair in reversed(self.paddings) for width in pair], self.mode)
-        for axis, (before, after) in enumerate(self.paddings):
-            size = x.shape[axis]
-            places = np.pad(np.arange(size), (before, after), mode="symmetric")
-            x = indexing.gather(x, tensor(places), axis)
-        return x
+        return mirrored(x, self.paddings, mode="SYMMETRIC")
 
 
 class _PadAround(Cell):
@@ -137,7 +132,14 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all."""
+    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ConstantPad3d(1, 9.0)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3
 
@@ -176,7 +178,14 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers."""
+    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ReflectionPad3d(1)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3
 
@@ -214,6 +223,13 @@ class ReplicationPad2d(_ReplicationPad):
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """The outermost elements of the last three axes repeated; ``padding`` has six numbers."""
+    """The outermost elements of the last three axes repeated; ``padding`` has six numbers.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ReplicationPad3d(1)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3

@@ -188,7 +188,8 @@ class CTCLoss(LossBase):
     """The negative log-probability that scores over time spell a sequence, after blanks and repetitions are removed.
 
     It is called with log-probabilities of shape (time, n, classes), sequences of shape (n, length), and the valid
-    lengths of both, of shape (n,). The gradient is that of scores before a softmax, as in MindSpore.
+    lengths of both, of shape (n,); for one sequence the axes n are absent. The gradient is that of scores before a
+    softmax, as in MindSpore.
 
     Parameters
     ----------

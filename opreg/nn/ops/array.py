@@ -208,26 +208,22 @@ def ravel(input: TensorLike) -> Tensor:
 @overload
 def atleast_1d(inputs: ArrayLike) -> Tensor: ...
 @overload
-def atleast_1d(inputs: list[Any]) -> list[Tensor]: ...
-@overload
-def atleast_1d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
-def atleast_1d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """A tensor with at least one axis; a list for a list."""
+def atleast_1d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]: ...
+def atleast_1d(inputs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """A tensor with at least one axis; a tuple for a tuple or list."""
     if isinstance(inputs, (list, tuple)):
-        return type(inputs)(atleast_1d(part) for part in inputs)
+        return tuple(map(atleast_1d, inputs))
     return at_least(tensor(inputs), 1)
 
 
 @overload
 def atleast_2d(inputs: ArrayLike) -> Tensor: ...
 @overload
-def atleast_2d(inputs: list[Any]) -> list[Tensor]: ...
-@overload
-def atleast_2d(inputs: tuple[Any, ...]) -> tuple[Tensor, ...]: ...
-def atleast_2d(inputs: TensorLike) -> Tensor | list[Tensor] | tuple[Tensor, ...]:
-    """A tensor with at least two axes, new ones in front; a list for a list."""
+def atleast_2d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]: ...
+def atleast_2d(inputs: TensorLike) -> Tensor | tuple[Tensor, ...]:
+    """A tensor with at least two axes, new ones in front; a tuple for a tuple or list."""
     if isinstance(inputs, (list, tuple)):
-        return type(inputs)(atleast_2d(part) for part in inputs)
+        return tuple(map(atleast_2d, inputs))
     return at_least(tensor(inputs), 2)
 
 
@@ -236,7 +232,7 @@ def atleast_3d(inputs: ArrayLike) -> Tensor: ...
 @overload
 def atleast_3d(inputs: list[Any] | tuple[Any, ...]) -> tuple[Tensor, ...]: ...
 def atleast_3d(inputs: TensorLike) -> Tensor | tuple[Tensor, ...]:
-    """A tensor with at least three axes, the third after the others; a tuple for a list."""
+    """A tensor with at least three axes, the third after the others; a tuple for a tuple or list."""
     if isinstance(inputs, (list, tuple)):
         return tuple(at_least(tensor(part), 3) for part in inputs)
     return at_least(tensor(inputs), 3)

@@ -8,9 +8,9 @@ from typing import Any
 
 from ...cells.tensor import Tensor
 from ...cells.typing import Number, TensorLike
-from . import activation, indexing, linalg, math
+from . import activation, indexing, linalg, math, random
 
-__all__ = ["METHODS"]
+__all__ = ["METHODS", "add", "sub"]
 
 
 def _method(name: str, function: Callable[..., Tensor], doc: str = "") -> Callable[..., Tensor]:
@@ -24,11 +24,13 @@ def _method(name: str, function: Callable[..., Tensor], doc: str = "") -> Callab
     return method
 
 
-def _add(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+def add(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+    """The sum with ``alpha`` times another tensor."""
     return math.add(x, other if alpha == 1 else math.mul(other, alpha))
 
 
-def _sub(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+def sub(x: Tensor, other: TensorLike, *, alpha: Tensor | Number = 1) -> Tensor:
+    """The difference from ``alpha`` times another tensor."""
     return math.sub(x, other if alpha == 1 else math.mul(other, alpha))
 
 
@@ -50,12 +52,25 @@ def zero_(self: Tensor) -> Tensor:
     return self
 
 
+def uniform_(self: Tensor, from_: float = 0, to: float = 1) -> Tensor:
+    """Write uniform values from ``from_`` to before ``to``; returns the tensor."""
+    self[...] = random.uniform(self.shape, from_, to)
+    return self
+
+
+def normal_(self: Tensor, mean: Number = 0, std: Number = 1) -> Tensor:
+    """Write normal values with a mean and a standard deviation; returns the tensor."""
+    self[...] = random.normal(self.shape, mean, std)
+    return self
+
+
 #: Functions that become methods, by name.
 METHODS: dict[str, Callable] = {
     **{f"{function.__name__}_": _method(f"{function.__name__}_", function) for function in (
         math.mul, math.div, math.floor_divide, math.remainder, math.exp, math.log, math.tanh, math.floor, math.sign,
         math.clamp, math.erfinv, math.masked_fill, activation.sigmoid, indexing.index_add, indexing.index_fill,
         indexing.scatter, linalg.addmm)},
-    "add_": _method("add_", _add, "Add numbers, times ``alpha``; gives the tensor itself."),
-    "sub_": _method("sub_", _sub, "Subtract numbers, times ``alpha``; gives the tensor itself."),
-    "fill_": fill_, "copy_": copy_, "zero_": zero_}
+    "add_": _method("add_", add, "Add numbers, times ``alpha``; gives the tensor itself."),
+    "sub_": _method("sub_", sub, "Subtract numbers, times ``alpha``; gives the tensor itself."),
+    "fill_": fill_, "copy_": copy_, "zero_": zero_, "uniform_": uniform_,
+    "normal_": normal_}

@@ -17,7 +17,7 @@ from ...cells.tensor import Tensor, masked
 from ...cells.tensor_base import is_number
 from ...cells.typing import AnyShape, TensorLike
 from ...core.registry import ops
-from ...core.spec import is_floating, limits
+from ...core.spec import is_floating, limits, show
 from ...errors import ArgumentError, ShapeError
 from .array import broadcast_to, concat, swapaxes
 from .creation import arange, full, meshgrid, zeros
@@ -31,7 +31,7 @@ __all__ = [
     "scatter_nd", "searchsorted", "select_scatter", "slice", "sort", "take", "tensor_scatter_add", "tensor_scatter_div",
     "tensor_scatter_elements", "tensor_scatter_max", "tensor_scatter_min", "tensor_scatter_mul", "tensor_scatter_sub",
     "tensor_scatter_update", "tensor_slice", "top_k", "topk", "trace", "tril", "triu", "unique", "unique_consecutive",
-    "unsorted_segment_sum"]
+    "unique_with_pad", "unsorted_segment_sum"]
 
 
 def _index(value: TensorLike, what: str) -> Tensor:
@@ -511,6 +511,23 @@ def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     order = ops.argsort(first, dtype=int64)
     which = ops.take(ops.argsort(order, dtype=int64), back).reshape(x.shape)
     return ops.take(values, order), which if x._dt == int64 else which._cast(np.dtype(np.int32))
+
+
+def unique_with_pad(x: TensorLike, pad_num: int | TensorLike) -> tuple[Tensor, Tensor]:
+    """The distinct elements of a vector, followed by as many pads as it has repetitions; and indices as of ``unique``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(unique_with_pad(Tensor([1, 2, 2, 5, 1]), 0))
+    (Tensor(shape=[5], dtype=Int64, value= [1, 2, 5, 0, 0]), Tensor(shape=[5], dtype=Int64, value= [0, 1, 1, 2, 0]))
+    """
+    x = tensor(x)
+    if x.ndim != 1:
+        raise ShapeError(f"unique_with_pad: expected a vector, got shape {show(x.shape)}")
+    _, which = unique(x)
+    pads = ops.zeros_like(x) + like(pad_num, x)
+    return tensor_scatter_update(pads, which.reshape((-1, 1)), x), which
 
 
 def bincount(input: TensorLike, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:

@@ -12,7 +12,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import AnyShape, Axes, Sizes, TensorLike
 from ...core.mode import Recording
 from ...core.registry import ops
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from . import creation, linalg, nn, reduce, sampling, windows
 from .lift import floating, like, scalar, shape_of, tensor, to_common_dtype
 from .primitive import adder
@@ -89,10 +89,33 @@ def _pool(kind: str, count: int) -> Callable[..., Tensor]:
     return call
 
 
+def _pool_of_volumes(kind: str) -> Callable[..., Tensor]:
+    """Pooling of volumes, which may have a padding of its own, ``pad`` or ``pad_list``."""
+    unpadded = _pool(kind, 3)
+
+    def call(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str,
+             pad: Sizes = 0, pad_list: Sizes = 0, ceil_mode: bool | None = None, count_include_pad: bool = True,
+             divisor_override: int = 0) -> Tensor:
+        if pad_mode.lower() != "pad":
+            return unpadded(x, kernel_size=kernel_size, strides=strides, pad_mode=pad_mode, data_format=data_format)
+        given = pad_list if kind == "max" else pad
+        if kind == "max":
+            if isinstance(given, (tuple, list)) and len(given) == 6:  # before and after
+                x, given = nn.padded(floating(x), list(zip(given[::2], given[1::2])), -np.inf), 0
+            return nn.pool("max", 3, x, kernel_size, strides, given, bool(ceil_mode))
+        return nn.averages(3, x, kernel_size, strides, given, bool(ceil_mode), count_include_pad, divisor_override)
+
+    return call
+
+
 def _pool_shown(name: str) -> Callable[..., dict[str, object]]:
-    def check(*, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str) -> dict[str, object]:
+    def check(*, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str, pad: Sizes = 0,
+              pad_list: Sizes = 0, **more: object) -> dict[str, object]:
         _nchw(name)(data_format=data_format)
         count = len(data_format) - 2
+        given = pad or pad_list
+        if given and pad_mode.lower() != "pad":
+            raise ArgumentError(f"{name}: pad_mode must be 'pad' for a padding of {given!r}, got {pad_mode!r}")
         wide = {what: (1, 1, *nn.sizes(value, count, f"{name}: {what}"))
                 for what, value in (("kernel_size", kernel_size), ("strides", strides))}
         return {**wide, "pad_mode": pad_mode.upper(), "data_format": data_format}
@@ -123,10 +146,14 @@ def _pad_mode(pad_mode: str) -> str:
 _add("MaxPoolWithArgmax", _max_pool_with_places, {"kernel_size": 1, "strides": 1, "pad_mode": "valid",
                                                   "data_format": "NCHW"}, _pool_shown("MaxPoolWithArgmax"))
 
-for _name, _kind, _count in (("MaxPool", "max", 2), ("AvgPool", "avg", 2), ("MaxPool3D", "max", 3),
-                             ("AvgPool3D", "avg", 3)):
-    _add(_name, _pool(_kind, _count), {"kernel_size": 1, "strides": 1, "pad_mode": "valid",
-                                       "data_format": "NCHW" if _count == 2 else "NCDHW"}, _pool_shown(_name))
+for _name, _kind in (("MaxPool", "max"), ("AvgPool", "avg")):
+    _add(_name, _pool(_kind, 2), {"kernel_size": 1, "strides": 1, "pad_mode": "valid", "data_format": "NCHW"},
+         _pool_shown(_name))
+for _name, _kind, _more in (
+        ("MaxPool3D", "max", {"pad_list": 0, "ceil_mode": None}),
+        ("AvgPool3D", "avg", {"pad": 0, "ceil_mode": False, "count_include_pad": True, "divisor_override": 0})):
+    _add(_name, _pool_of_volumes(_kind), {"kernel_size": 1, "strides": 1, "pad_mode": "valid", **_more,
+                                          "data_format": "NCDHW"}, _pool_shown(_name))
 
 
 def _bias_add(x: TensorLike, bias: TensorLike, *, data_format: str) -> Tensor:

@@ -244,7 +244,7 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     Parameters
     ----------
     log_probs : Tensor
-        Log-probabilities, of shape (time, n, classes).
+        Log-probabilities, of shape (time, n, classes), or (time, classes) for one sequence.
     targets : Tensor
         Sequences of classes, of shape (n, length).
     input_lengths, target_lengths : Tensor or sequence of int
@@ -264,7 +264,7 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     Raises
     ------
     ShapeError
-        When the scores do not have three axes, or the blank is no class.
+        When the scores have not two or three axes, or the blank is no class.
 
     Examples
     --------
@@ -276,6 +276,10 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     """
     x, words = floating(log_probs), tensor(targets)
     steps, counts = tensor(input_lengths), tensor(target_lengths)
+    if x.ndim == 2:
+        loss, _ = ctc_loss(ops.expand_dims(x, axis=1), words.reshape((1, -1)), steps.reshape((1,)),
+                           counts.reshape((1,)), blank, reduction, zero_infinity)
+        return loss.reshape(()), None
     if x.ndim != 3 or not 0 <= blank < x.shape[2]:
         raise ShapeError(f"ctc_loss: log_probs must have shape (time, n, classes) with the class {blank} among these, "
                          f"got {show(x.shape)}")

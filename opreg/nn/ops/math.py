@@ -18,7 +18,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating, largest_exact_integer, limits
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DTypeError
 from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
 
 __all__ = [
@@ -31,9 +31,9 @@ __all__ = [
     "isfinite", "isinf", "isnan", "isneginf", "isposinf", "lcm", "ldexp", "le", "lerp", "less", "less_equal", "lgamma",
     "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "mvlgamma", "nan_to_num", "ne",
-    "neg", "negative", "not_equal", "polygamma", "positive", "pow", "rad2deg", "reciprocal", "remainder", "round",
-    "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub", "subtract", "tan",
-    "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "neg", "negative", "not_equal", "polygamma", "population_count", "positive", "pow", "rad2deg", "reciprocal",
+    "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub",
+    "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
 
 
 # -------------------------------------------------------------------------------------- functions of one tensor
@@ -199,6 +199,23 @@ def bitwise_right_shift(input: TensorLike, other: TensorLike) -> Tensor:
     return x // two ** half // two ** (bits - half)
 
 
+def population_count(input_x: TensorLike) -> Tensor:
+    """The number of bits of integers that are 1, as uint8.
+
+    Examples
+    --------
+    >>> from opreg import Tensor
+    >>> print(population_count(Tensor([0, 1, 3, 255])))
+    [0 1 2 8]
+    """
+    x = tensor(input_x)
+    if x._dt.kind not in "iu":
+        raise DTypeError(f"population_count: expected integers, got {x._dt}")
+    count = 8 * x._dt.itemsize
+    bits = [bitwise_and(bitwise_right_shift(x, scalar(place, x._dt)), scalar(1, x._dt)) for place in range(count)]
+    return ops.add_n(*bits, num_args=count)._cast(np.dtype(np.uint8))
+
+
 def sub(input: TensorLike, other: TensorLike) -> Tensor:
     """The difference."""
     return binary("sub", input, other)
@@ -330,7 +347,8 @@ def isclose(input: TensorLike, other: TensorLike, rtol: float = 1e-05, atol: flo
            ) -> Tensor:
     """Whether elements differ by at most ``atol + rtol * |other|``."""
     x, y = to_common_dtype(input, other, real=True)
-    near = (abs(x - y) <= atol + rtol * abs(y)) | (x == y)
+    margin = atol + rtol * abs(y)
+    near = ((abs(x - y) <= margin) & (margin < math.inf)) | (x == y)  # the margin of infinity is infinite
     return near | (isnan(x) & isnan(y)) if equal_nan else near
 
 

@@ -172,8 +172,9 @@ def _by_axis(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor
 
 
 def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def method(self: Tensor, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
-        return function(self, axis, ddof, keepdims)
+    def method(self: Tensor, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False, *,
+               correction: int | None = None) -> Tensor:
+        return function(self, axis, ddof if correction is None else correction, keepdims)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = function.__doc__
@@ -208,10 +209,9 @@ def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: 
 
 
 def transpose(self: Tensor, *axes: int | Sequence[int], dim0: int | None = None, dim1: int | None = None) -> Tensor:
-    """Permute the axes, by default reverse them; with more than two axes, two ints swap two axes, as ``dim0`` and
-    ``dim1`` do."""
+    """Permute the axes, by default reverse them; two ints swap two axes, as ``dim0`` and ``dim1`` do."""
     target = _many(axes)
-    if len(axes) == 2 and len(self.shape) > 2:
+    if len(axes) == 2:
         return array.swapaxes(self, *target)
     return _transpose(self, *target, dim0=dim0, dim1=dim1)
 
@@ -230,10 +230,11 @@ def exchanged(self: Tensor) -> Tensor:
     return _transpose(self) if self.ndim == 2 else self
 
 
-def flatten(self: Tensor, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
+def flatten(self: Tensor, order: str | int = "C", end: int = -1, *, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Join the axes from ``start_dim`` to ``end_dim``, by default all: ``flatten(start_dim, end_dim)``, or
+    ``flatten(order)``."""
     if not isinstance(order, str):
-        order, start_dim = "C", order
+        return array.flatten(self, "C", start_dim=order, end_dim=end if end_dim == -1 else end_dim)
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
@@ -316,6 +317,35 @@ def argsort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool
 def scatter(self: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """The tensor with ``src`` written at indices along an axis; see ``ops.scatter``."""
     return indexing.scatter(self, axis, index, src)
+
+
+def select(self: Tensor, condition: TensorLike | int | None = None, y: TensorLike | int | None = None, *,
+           dim: int | None = None, index: int | None = None) -> Tensor:
+    """The slice at an index along an axis, ``select(dim, index)``; or ``where`` of a condition and ``y``."""
+    axis, at = condition if dim is None else dim, y if index is None else index
+    if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
+        return self[(*(slice(None),) * (axis % self.ndim), at)]
+    if axis is None or at is None:
+        raise TypeError("select: expected an axis and an index, or a condition and a tensor")
+    return math.where(axis, self, at)
+
+
+@spelled
+def median(self: Tensor, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The median along an axis and its index; see ``ops.median``."""
+    return reduce.median(self, axis, keepdims)
+
+
+@spelled
+def repeat_interleave(self: Tensor, repeats: AnyShape, axis: int | None = None) -> Tensor:
+    """Repeat each slice along an axis, or each element; see ``ops.repeat_interleave``."""
+    return array.repeat_interleave(self, repeats, axis)
+
+
+@spelled
+def index_select(self: Tensor, axis: int, index: TensorLike) -> Tensor:
+    """The slices along an axis at the indices of a vector."""
+    return indexing.index_select(self, axis, index)
 
 
 def where(self: Tensor, condition: TensorLike, y: TensorLike) -> Tensor:
@@ -473,8 +503,13 @@ def resize(self: Tensor, *new_shape: int) -> Tensor:
     return (flat[:count] if count <= self.size else array.pad(flat, (0, count - self.size))).reshape(shape)
 
 
-def scatter_add(self: Tensor, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """The tensor with elements of ``src`` added at indices along an axis; see ``ops.tensor_scatter_elements``."""
+def scatter_add(self: Tensor, dim: Any = None, index: Any = None, src: TensorLike | None = None, *,
+                indices: TensorLike | None = None, updates: TensorLike | None = None) -> Tensor:
+    """The tensor with elements of ``src`` added at indices along an axis, ``scatter_add(dim, index, src)``; or slices
+    added, ``scatter_add(indices, updates)``, see ``ops.tensor_scatter_add``."""
+    if src is None:
+        return indexing.tensor_scatter_add(self, dim if indices is None else indices,
+                                           index if updates is None else updates)
     return indexing.tensor_scatter_elements(self, index, src, dim, "add")
 
 
@@ -490,22 +525,22 @@ def sum_to_size(self: Tensor, *size: int) -> Tensor:
 
 #: Functions whose first parameter is the tensor, used as methods without change.
 _AS_THEY_ARE = {
-    math: """abs acos acosh add addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
+    math: """abs acos acosh addcdiv addcmul arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
         atan2 atanh approximate_equal bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor
         ceil conj invert clamp clip copysign cos cosh deg2rad digamma div
         divide eq equal erf erfc erfinv exp exp2 expm1 float_power floor floor_divide fmax fmin fmod frac ge
         greater greater_equal gt heaviside hypot isclose isfinite isinf isnan le lerp less less_equal lgamma log
         log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor lt masked_fill
         maximum minimum mul multiply nan_to_num ne neg negative not_equal positive pow rad2deg reciprocal
-        remainder round rsqrt sgn sign signbit sin sinc sinh sqrt square sub subtract tan tanh true_divide trunc xlogy
+        remainder round rsqrt sgn sign signbit sin sinc sinh sqrt square subtract tan tanh true_divide trunc xlogy
         gcd i0 isneginf isposinf lcm ldexp mvlgamma xdivy""",
     activation: "hardshrink log_softmax logit relu sigmoid softmax softmin",
-    reduce: "aminmax cummax cummin histc logcumsumexp median norm ptp renorm",
-    array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad ravel
-        repeat_interleave reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
-    indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill index_select
-        masked_select nonzero searchsorted slice topk tril triu unique diagflat diagonal_scatter msort
-        reverse_sequence select_scatter top_k unique_consecutive""",
+    reduce: "aminmax cummax cummin histc logcumsumexp norm ptp renorm",
+    array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad
+        ravel reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
+    indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill masked_select nonzero
+        searchsorted slice topk tril triu unique diagflat diagonal_scatter msort reverse_sequence select_scatter
+        top_k unique_consecutive unique_with_pad""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
     nn: "fold unfold",
@@ -526,13 +561,14 @@ METHODS: dict[str, Callable] = {
         squeeze, broadcast_to, tile, repeat, split, chunk, flip, gather, take, scatter, sort, argsort, where,
         itemset, fill, to, new_zeros, new_ones, new_full, contiguous, clone, numpy, is_floating_point,
         argmax_with_value, argmin_with_value, register_hook, allclose, is_contiguous, is_signed, new_empty, resize,
-        scatter_add, set_const_arg, stride, sum_to_size, diagonal, trace)},
+        scatter_add, set_const_arg, stride, sum_to_size, diagonal, trace, select, median, repeat_interleave,
+        index_select, in_place.add, in_place.sub)},
     **{f"scatter_{name}": getattr(indexing, f"tensor_scatter_{name}") for name in ("div", "max", "min", "mul", "sub")},
     "hooks": registered_hooks, "soft_shrink": activation.softshrink, "inv": math.reciprocal, "type": cast_to,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
-    "expand": broadcast_to, "reshape_as": shorthands.view_as, "select": where, "rint": math.round, "absolute": math.abs,
+    "expand": broadcast_to, "reshape_as": shorthands.view_as, "rint": math.round, "absolute": math.abs,
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
     **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
     **{name: _as(name, dtype) for name, dtype in {

@@ -29,6 +29,7 @@ DOCS = {
     "CTCGreedyDecoder": "The likeliest class of each step, without blanks and repetitions; see ``ctc_greedy_decoder``.",
     "CTCLoss": "The loss of ``ctc_loss`` of each sequence of scores, the last class being the blank, and None; labels "
                "are given as places (sequence, step) and classes.",
+    "ChannelShuffle": "Groups of the second axis interleaved; see ``ops.channel_shuffle``.",
     "CheckValid": "Whether each box lies within an image, of which height, width and scale are given.",
     "Conv2D": "Sums over windows of images, weighted by kernels; see ``ops.conv2d``.",
     "Conv3D": "Sums over windows of volumes, weighted by kernels; see ``ops.conv2d``.",

@@ -128,7 +128,7 @@ _PLAIN: dict[str, Callable] = {
         "LogicalXor": math.logical_xor, "MaskedFill": math.masked_fill, "Maximum": math.maximum,
         "Minimum": math.minimum, "Mish": activation.mish, "Mod": math.fmod, "Mul": math.mul, "Neg": math.neg,
         "NotEqual": math.not_equal, "Ones": creation.ones, "OnesLike": creation.ones_like, "Pow": math.pow,
-        "PReLU": activation.prelu, "Range": creation.range, "Rank": array.rank, "RealDiv": _real_div,
+        "PReLU": activation.prelu, "Rank": array.rank, "RealDiv": _real_div,
         "Reciprocal": math.reciprocal, "ReLU": activation.relu, "ReLU6": activation.relu6, "Reshape": array.reshape,
         "Round": math.round, "Rsqrt": math.rsqrt, "ScalarCast": scalars.scalar_cast, "ScatterNd": indexing.scatter_nd,
         "Select": math.select, "SeLU": activation.selu, "Shape": array.shape, "Sigmoid": activation.sigmoid,
@@ -144,13 +144,13 @@ _PLAIN: dict[str, Callable] = {
         "AddN": addn, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
         "Rint": math.round, "Slice": indexing.slice, "SquaredDifference": _squared_difference,
         "TruncateDiv": _truncate_div, "TruncateMod": math.fmod,
-        "AffineGrid": nn.affine_grid, "CholeskyInverse": linalg.cholesky_inverse, "Digamma": math.digamma,
+        "Digamma": math.digamma,
         "DiagPart": _diag_part, "EmbeddingLookup": _embedding_lookup, "Expand": array.expand,
         "FastGelu": activation.fast_gelu, "Fmax": math.fmax, "Fmin": math.fmin, "Gcd": math.gcd, "Gelu": _gelu,
         "Heaviside": math.heaviside, "IndexFill": indexing.index_fill, "Invert": math.invert,
         "InvertPermutation": _inverted, "Lcm": math.lcm, "LeftShift": math.bitwise_left_shift,
         "Lgamma": math.lgamma, "LogMatrixDeterminant": linalg.slogdet, "MaskedSelect": indexing.masked_select,
-        "MatrixBandPart": indexing.matrix_band_part, "MatrixDeterminant": linalg.det, "MatrixInverse": linalg.inverse,
+        "MatrixBandPart": indexing.matrix_band_part, "MatrixDeterminant": linalg.det,
         "NonZero": indexing.nonzero, "Polygamma": math.polygamma, "RightShift": math.bitwise_right_shift,
         "Eps": math.eps,
         "SigmoidCrossEntropyWithLogits": _sigmoid_cross_entropy,
@@ -272,9 +272,14 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
 
 def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
     """A tensor padded with its own elements, mirrored at its border, by a pair of counts for each axis."""
-    if mode != "REFLECT":
-        raise ValueError(f"MirrorPad: mode must be REFLECT, got {mode!r}")
+    if mode not in ("REFLECT", "SYMMETRIC"):
+        raise ValueError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
+    if mode == "SYMMETRIC":  # the outermost elements are mirrored, too
+        for axis, pair in enumerate(pairs):
+            places = np.pad(np.arange(tensor(x).shape[axis]), pair, mode="symmetric")
+            x = indexing.gather(x, tensor(places), axis)
+        return tensor(x)
     return array.pad(x, [count for pair in reversed(pairs) for count in pair], "reflect")
 
 
@@ -389,8 +394,52 @@ def _unique_consecutive(x: TensorLike, *, return_inverse: bool, return_counts: b
     return indexing.unique_consecutive(x, return_inverse, return_counts, dim)
 
 
+def _channel_shuffle(x: TensorLike, *, group: int) -> Tensor:
+    return array.channel_shuffle(x, group)
+
+
+def _matrix_inverse(x: TensorLike, *, adjoint: bool) -> Tensor:
+    """The inverse of matrices, transposed with ``adjoint``."""
+    result = linalg.inverse(x)
+    return array.swapaxes(result, -1, -2) if adjoint else result
+
+
+def _hsv_of_rgb(images: TensorLike) -> Tensor:
+    """Hue, saturation and value along the last axis, from red, green and blue; all from 0 to 1."""
+    x = floating(images)
+    if x.shape[-1] != 3:
+        raise ShapeError(f"RGBToHSV: expected three colors along the last axis, got shape {x.shape}")
+    red, green, blue = array.unstack(x, -1)
+    value, least = reduce.amax(x, -1), reduce.amin(x, -1)
+    span = value - least
+    over = math.where(span > 0, span, 1.0)
+    sixths = math.where(value == red, (green - blue) / over,
+                        math.where(value == green, (blue - red) / over + 2, (red - green) / over + 4))
+    hue = math.where(span > 0, math.where(sixths < 0, sixths + 6, sixths) / 6, 0.0)
+    return array.stack([hue, math.where(value > 0, span / math.where(value > 0, value, 1.0), 0.0), value], -1)
+
+
+def _rgb_of_hsv(images: TensorLike) -> Tensor:
+    """Red, green and blue along the last axis, from hue, saturation and value; all from 0 to 1."""
+    x = floating(images)
+    if x.shape[-1] != 3:
+        raise ShapeError(f"HSVToRGB: expected hue, saturation and value along the last axis, got shape {x.shape}")
+    hue, saturation, value = array.unstack(x, -1)
+    sixths = hue * 6
+    shares = (math.abs(sixths - 3) - 1, 2 - math.abs(sixths - 2), 2 - math.abs(sixths - 4))
+    return array.stack([(1 - saturation + saturation * math.clamp(share, 0.0, 1.0)) * value for share in shares], -1)
+
+
 _add("Bucketize", indexing.bucketize, {"boundaries": ...})
-_add("ChannelShuffle", array.channel_shuffle, {"groups": ...})
+_add("AffineGrid", nn.affine_grid, {"align_corners": False}, _flags)
+_add("ChannelShuffle", _channel_shuffle, {"group": ...})
+_add("CholeskyInverse", linalg.cholesky_inverse, {"upper": False}, _flags)
+_add("HSVToRGB", _rgb_of_hsv)
+_add("MatrixInverse", _matrix_inverse, {"adjoint": False}, _flags)
+_add("PopulationCount", math.population_count)
+_add("RGBToHSV", _hsv_of_rgb)
+_add("Range", creation.range, {"maxlen": 1000000})
+_add("UniqueWithPad", indexing.unique_with_pad)
 _add("Cholesky", linalg.cholesky, {"upper": False}, _flags)
 _add("CholeskySolve", linalg.cholesky_solve, {"upper": False}, _flags)
 _add("Cross", linalg.cross, {"dim": None})
@@ -550,7 +599,7 @@ _add("Multinomial", _multinomial, {**_SEEDS, "dtype": np.dtype(np.int32)})
 def _print(*values: Any) -> Any:
     if STATE.trace is None:
         for value in values:
-            print(value)
+            print(repr(value) if array.is_tensor(value) else value)
         return values[0] if len(values) == 1 else values
     tensors = [STATE.trace.read(value) for value in values if array.is_tensor(value)]
     specs = [Spec(value.shape, value._dt) for value in tensors]
@@ -558,7 +607,7 @@ def _print(*values: Any) -> Any:
     def show(*numbers: Tensor) -> list[Tensor]:
         rest = iter(numbers)
         for value in values:
-            print(next(rest) if array.is_tensor(value) else value)
+            print(repr(next(rest)) if array.is_tensor(value) else value)
         return list(numbers)
 
     return call(show, tensors, specs, specs, "Print")[0]

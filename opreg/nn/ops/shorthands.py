@@ -99,8 +99,8 @@ def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], 
     ----------
     paddings : Tensor of shape (axes, 2), or pairs of int
         Number of elements before and after each axis.
-    mode : {"REFLECT"}
-        The elements at the border are not repeated.
+    mode : {"REFLECT", "SYMMETRIC"}
+        A reflection without the outermost element; a reflection that includes it.
     """
     return mirrored(input_x, paddings, mode=mode)
 

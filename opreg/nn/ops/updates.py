@@ -22,15 +22,14 @@ _add_class = adder(globals(), __all__)
 def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str, object] | None = None,
          places: Sequence[int] = (0,), whole: bool = False) -> None:
     """Add a primitive that stores the results of a formula in the inputs at the indices ``places``. It returns the
-    first of these inputs, with ``whole`` all of them."""
+    first of these results, with ``whole`` all of them."""
 
     @functools.wraps(formula)
     def update(*inputs: Any, **attrs: Any) -> Any:
         new = formula(*inputs, **attrs)
         states = [inputs[place] for place in places]
-        for state, value in zip(states, new, strict=True):
-            assign(state, like(value, state))
-        return tuple(states) if whole else states[0]
+        stored = [assign(state, like(value, state)) for state, value in zip(states, new, strict=True)]
+        return tuple(stored) if whole else stored[0]
 
     _add_class(name, update, settings)
 

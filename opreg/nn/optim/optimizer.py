@@ -102,6 +102,7 @@ class Optimizer(Cell):
     _wrapped = False
 
     learning_rate: Any
+    _target = "CPU"
 
     def __init__(self, learning_rate: Rate, parameters: Params, weight_decay: float | Cell = 0.0,
                  loss_scale: float = 1.0):
@@ -324,6 +325,25 @@ class Optimizer(Cell):
             if isinstance(setting, Cell) and id(setting) not in values:
                 values[id(setting)] = setting(self.global_step).reshape(())
         return [values.get(id(setting), setting) for setting in settings]
+
+    @property
+    def target(self) -> str:
+        """MindSpore's setting of the device that updates: it may be set, and has no effect."""
+        return self._target
+
+    @target.setter
+    def target(self, value: str) -> None:
+        self._set_base_target(value)
+
+    def _set_base_target(self, value: str) -> None:
+        if value not in ("CPU", "Ascend", "GPU"):
+            raise ValueError(f"{self.cls_name}: target must be 'CPU', 'Ascend' or 'GPU', got {value!r}")
+        self._target = value
+
+    @property
+    def unique(self) -> bool:
+        """MindSpore's setting of indices of sparse gradients, which is here without effect."""
+        return True
 
     @overload
     def get_lr_parameter(self, param: Parameter) -> Parameter | LearningRateSchedule: ...
