@@ -140,7 +140,7 @@ class _Reader:
     def fail(self, at: int, expected: str, found: object) -> NoReturn:
         raise FileFormatError(f"{self.name}: byte {at}, {self.part}: expected {expected}, found {found}")
 
-    def need(self, count: int, what: str) -> None:
+    def check_left(self, count: int, what: str) -> None:
         available = self.size - self.at
         if count > available:
             self.fail(self.at, f"{count} bytes of {what}", f"{available} before the end of the file")
@@ -151,7 +151,7 @@ class _Reader:
         self.at += count
 
     def take(self, count: int, what: str) -> bytes:
-        self.need(count, what)
+        self.check_left(count, what)
         data: bytes = self.file.read(count)
         self.got(len(data), count, what)
         return data
@@ -163,7 +163,7 @@ class _Reader:
     def numbers(self, stored: str, shape: Shape, what: str) -> np.ndarray:
         """Read an array. It is allocated only if the file is long enough."""
         dtype, count = np.dtype(stored), math.prod(shape)
-        self.need(count * dtype.itemsize, f"{what}, {dtype.name} {shape}")
+        self.check_left(count * dtype.itemsize, f"{what}, {dtype.name} {shape}")
         values = np.empty(count, dtype)
         self.got(self.file.readinto(values.view(np.uint8).data), values.nbytes, what)
         return values.astype(dtype.newbyteorder("="), copy=False).reshape(shape)

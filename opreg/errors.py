@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, ClassVar, TypeAlias
 
 from .core.cache import cached
@@ -17,7 +17,7 @@ __all__ = [
     "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
     "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
     "NonFiniteError", "NotSupportedForSparseNDArray",
-    "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "family", "note",
+    "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "is_users", "family", "note",
     "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
     "refuse_misspelt", "warn",
 ]
@@ -193,6 +193,17 @@ def _line(name: str, number: int) -> Where | None:
 
 #: Files of opreg that were seen. Every recorded call looks, a dozen times where layers lie inside layers.
 _OURS: set[str] = set()
+
+
+def is_users(traceback: TracebackType | None) -> bool:
+    """Whether an exception with this traceback was raised by user code: neither by opreg nor by a library that its
+    functions call."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if not frame.f_code.co_filename.startswith(_INSIDE):
+            return frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES
+        traceback = traceback.tb_next
+    return False
 
 
 def family() -> str:

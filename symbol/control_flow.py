@@ -405,7 +405,7 @@ class _Loop:
             shown[...] = slot
         return bool(self._test.run(self._is_train)[0].reshape(-1)[0])
 
-    def have(self, states: Sequence[Any]) -> None:
+    def set_states(self, states: Sequence[Any]) -> None:
         """Set the loop states that the next round starts from."""
         for place, state in zip(self.states, states):
             self.body.slots[place][...] = state
@@ -430,7 +430,7 @@ def _loop(call: Call) -> Callable:
         if loop.length is None:
             _zero(call.outs[:count])
         t = 0
-        loop.have(loop.starts)
+        loop.set_states(loop.starts)
         while loop.runs_round(t):
             loop.slice(t)
             for keep, slot in zip(stored_states, slots):
@@ -440,7 +440,7 @@ def _loop(call: Call) -> Callable:
             for out, result in zip(call.outs[:count], results):
                 if out is not None:
                     out[t] = result
-            loop.have(results[count:])
+            loop.set_states(results[count:])
             t += 1
         if number is not None:
             number[...] = t
@@ -467,7 +467,7 @@ def _backward_loop(call: Call) -> Callable:
         _zero(call.outs)
         for t in reversed(range(int(number[0]) if loop.length is None else loop.length)):
             loop.slice(t)
-            loop.have([keep[t] for keep in stored])
+            loop.set_states([keep[t] for keep in stored])
             rounds.back(t, [NDArray(top[t], call.ctx) for top in tops[:count]]
                         + [NDArray(grad, call.ctx) for grad in state_grads.values()])
             for place, g in enumerate(loop.body.grads):

@@ -2,13 +2,15 @@
 
 A changed source file chooses the tests of its name in the folder that mirrors its own, or all of that folder where none
 has its name; the tests that import it when they are imported, through other modules too; and the rows of the operators
-that it declares.
+that it declares. A ``conftest.py`` chooses all tests below it. Any other file, a page or a header, chooses the tests
+that mention it; one in a package that no test mentions is read by its neighbours, so it chooses the tests of these.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Collection
@@ -19,6 +21,7 @@ from tests.imports import imports
 __all__ = ["changed", "choose", "declared"]
 
 _ROOT = Path(__file__).parent.parent
+_PACKAGES = ("opreg", "ndarray", "symbol", "tests")
 
 
 def changed(root: Path, base: str | None = None) -> list[str]:
@@ -32,19 +35,56 @@ def changed(root: Path, base: str | None = None) -> list[str]:
 
 
 def choose(root: Path, files: Collection[str]) -> dict[str, str]:
-    """Test files for changed files, each with the reason: itself, by name, by folder or by import."""
+    """Test files for changed files, each with the reason: itself, by name, by folder, by import or by mention."""
     tests = {str(path.relative_to(root).as_posix()) for path in root.glob("tests/**/test_*.py")}
     chosen = {file: "changed" for file in files if file in tests}
-    sources = [file for file in files if file.endswith(".py") and file not in tests]
-    for file in sources:
-        for test, why in _mirror(file, tests).items():
-            chosen.setdefault(test, why)
-    reached = {_module(file) for file in sources if not file.endswith("/__init__.py")}
-    if reached:
-        for test in tests:
-            if _reach(root, test) & reached:
-                chosen.setdefault(test, "import")
+    reached = {test: _reach(root, test) for test in tests} if set(files) - tests else {}
+    for file in files:
+        if file not in tests:
+            found = _by_source(root, [file], tests, reached) if file.endswith(".py") else {}
+            found = found or _by_mention(root, file, reached)
+            found = found or _by_source(root, _neighbours(root, file), tests, reached, packages=True)
+            for test, why in found.items():
+                chosen.setdefault(test, why)
     return dict(sorted(chosen.items()))
+
+
+def _by_source(root: Path, files: Collection[str], tests: Collection[str], reached: dict[str, set[str]],
+               packages: bool = False) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        if file.endswith("conftest.py"):
+            found |= {test: "folder" for test in tests if PurePosixPath(file).parent in PurePosixPath(test).parents}
+        elif packages or not file.endswith("/__init__.py"):  # all that import a part of a package import this
+            module = _module(_inside(root, file))
+            found |= {test: "import" for test in tests if module in reached[test]}
+        found |= _mirror(file, tests)
+    return found
+
+
+def _by_mention(root: Path, file: str, reached: dict[str, set[str]]) -> dict[str, str]:
+    """Tests that mention a file, or the folder of one that is in no package, or import what does."""
+    path = PurePosixPath(file)
+    name = re.escape(_module(_inside(root, file)) if path.suffix == ".py" else path.name)
+    words = [name if path.suffix else rf"\./{name}"]
+    if path.parts[0] not in _PACKAGES or not _neighbours(root, file):
+        words += [rf"[\"'/]{folder}[\"'/]" for folder in path.parts[:-1] if folder not in _PACKAGES]
+    said = re.compile("|".join(rf"(?<![\w.]){word}(?!\w)" for word in words))
+    mentions = {_module(str(each.relative_to(root).as_posix())) for each in root.glob("tests/**/*.py")
+                if said.search(each.read_text(encoding="utf-8"))}
+    return {test: "mention" for test in reached if mentions & reached[test]}
+
+
+def _neighbours(root: Path, file: str) -> list[str]:
+    path = PurePosixPath(file)
+    if len(path.parts) < 3 and path.parts[0] in ("opreg", "tests"):
+        return []  # they know of all
+    return sorted(str(each.relative_to(root).as_posix()) for each in (root / path.parent).glob("*.py"))
+
+
+def _inside(root: Path, file: str) -> str:
+    """The file's path in opreg, of which some folders are links."""
+    return f"opreg/{file}" if (root / "opreg" / PurePosixPath(file).parts[0]).is_symlink() else file
 
 
 def declared(root: Path, files: Collection[str], operators: Collection[str]) -> list[str]:
@@ -109,7 +149,7 @@ def main(base: str | None = None) -> None:
     operators = declared(_ROOT, files, {row.op for row in all_rows()})
     reasons = list(chosen.values())
     whys = [f"{reasons.count(why)} {'' if why == 'changed' else 'by '}{why}"
-            for why in ("changed", "name", "folder", "import") if why in reasons]
+            for why in ("changed", "name", "folder", "import", "mention") if why in reasons]
     rows = "tests/builtin/test_operators.py"
     if operators and chosen.get(rows, "folder") == "folder":
         chosen[rows] = "rows"

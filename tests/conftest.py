@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 from _pytest.assertion import rewrite
 from _pytest.doctest import DoctestModule
@@ -173,17 +174,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+#: Generators of random numbers that modules of tests have, by the name of the module, with their states when all tests
+#: are collected; under the empty name those of helpers, from which tests of several modules may draw.
+_DRAWN: dict[str, list[tuple[Any, Any]]] = {}
+
+
+def _state(drawn: Any) -> Any:
+    return drawn.bit_generator.state if isinstance(drawn, np.random.Generator) else drawn.get_state()
+
+
+def _rewind(name: str) -> None:
+    for drawn, state in _DRAWN.get(name, ()):
+        if isinstance(drawn, np.random.Generator):
+            drawn.bit_generator.state = state
+        else:
+            drawn.set_state(state)
+
+
 def pytest_collection_finish() -> None:
-    """Hides collected tests from the garbage collector, which would scan all of them again and again without freeing
-    any."""
+    """Notes the states of generators. Hides collected tests from the garbage collector, which would scan all of them
+    again and again without freeing any."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tests."):
+            _DRAWN.setdefault(name if name.rpartition(".")[2].startswith("test_") else "", []).extend(
+                (value, _state(value)) for value in vars(module).values()
+                if isinstance(value, (np.random.Generator, np.random.RandomState)))
     gc.enable()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
-def seeded() -> None:
-    """Every test starts from the same state of all generators."""
+def seeded(request: pytest.FixtureRequest) -> None:
+    """Every test starts from the same state of all generators, also of those that its module has."""
     generators.seed(0)
+    _rewind("")
+    _rewind(getattr(getattr(request.node, "module", None), "__name__", ""))
 
 
 @pytest.fixture

@@ -23,6 +23,12 @@ FILES = {
     "tests/nn/test_jitter.py": "",
     "tests/nn/test_late.py": "import opreg.nn.late\n",
     "tests/builtin/test_operators.py": "from tests import helper\n",
+    "tests/builtin/conftest.py": "",
+    "tests/rows/__init__.py": "",
+    "tests/rows/dense.py": "",
+    "tests/interop/test_show.py": "import tests.rows\nfrom opreg.symbol import plan\nfrom tests.reading import SAVED\n",
+    "tests/reading.py": "SAVED = Path('tests') / 'saved' / 'net.json'\nPAGES = Path('docs').glob('*.md')\n",
+    "symbol/plan.py": "",
 }
 
 
@@ -31,6 +37,7 @@ def tree(tmp_path: Path) -> Path:
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
+    (tmp_path / "opreg" / "symbol").symlink_to("../symbol", target_is_directory=True)
     return tmp_path
 
 
@@ -42,7 +49,16 @@ def tree(tmp_path: Path) -> Path:
     ("opreg/builtin/layers/softmax.py", {"tests/builtin/test_operators.py": "folder"}),
     ("tests/helper.py", {"tests/builtin/test_operators.py": "import"}),
     ("tests/nn/test_jit.py", {"tests/nn/test_jit.py": "changed"}),
-    ("docs/page.md", {}),
+    ("tests/builtin/conftest.py", {"tests/builtin/test_operators.py": "folder"}),
+    ("tests/rows/dense.py", {"tests/interop/test_show.py": "import"}),
+    ("tests/saved/net.json", {"tests/interop/test_show.py": "mention"}),
+    ("tests/saved/other.json", {"tests/interop/test_show.py": "mention"}),
+    ("symbol/plan.py", {"tests/interop/test_show.py": "import"}),
+    ("docs/page.md", {"tests/interop/test_show.py": "mention"}),
+    ("opreg/nn/names.txt", {"tests/nn/test_jit.py": "name", "tests/nn/test_jit_state.py": "name",
+                            "tests/nn/test_late.py": "name", "tests/nn/test_jitter.py": "folder"}),
+    ("notes.md", {}),
+    ("SAVED", {}),
 ])
 def test_a_changed_file_chooses_tests(tree: Path, file: str, expected: dict[str, str]) -> None:
     assert choose(tree, [file]) == expected

@@ -35,6 +35,6 @@ def by_axis(op: Op, ins: Sequence[int] | None = None, name: str = "axis", outs: 
     @op.layout
     def rule(shapes: Sequence[Shape], **attrs: Any) -> Moved | str:
         rank = len(shapes[0])
-        if attrs.get("over", "batch") != "batch" or attrs[name] % rank != 1:
+        if attrs[name] % rank != 1:
             return "the channels are not along its axis"
         return {name: rank - 1}, range(len(shapes)) if ins is None else ins, outs

@@ -17,7 +17,7 @@ from ..core.registry import ops
 from ..core.rules import Attrs, Rule
 from ..core.value import Value
 from ..elementwise.loop_text import bound_loop, computed_in, run_loop, specialised_loop
-from ..elementwise.loops import Loop, Sets, gradient_of, lower
+from ..elementwise.loops import Loop, Sets, gradients
 from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
 
@@ -35,8 +35,7 @@ def looped(op: Op) -> Callable[[F], F]:
 
         def loop_of(attrs: Attrs, arrays: Sequence[Array]) -> Loop:
             described: Sets = rule(attrs)
-            # A ufunc reduces any axes of an array as it lies; loops with results for elements want sets side by side.
-            return described.on([array.shape for array in arrays], folds=not described.reduces)
+            return described.on([array.shape for array in arrays], ufuncs=True)
 
         if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
@@ -112,28 +111,21 @@ def _stated_dtype(attrs: Attrs) -> Any:
     return attrs.get("dtype") or attrs.get("out_dtype")
 
 
-def by_loop(op: Op) -> None:
-    """Declare the gradient of an operator that is a loop with one result, for each element or for each set: the
-    derivative of the loop, as operators."""
+def by_loop(op: Op, mixed: bool = False) -> None:
+    """Declare the gradient of an operator that is a loop: the derivative of the loop, as operators.
+
+    With ``mixed``, dtypes of inputs may differ, and these compute in the widest.
+    """
 
     @op.grad
-    def loop_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
+    def loop_grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                   ) -> list[Value | None]:
         assert op.rules.sets is not None
-        described: Sets = op.rules.sets(attrs)
-        if described.reduces:
-            return [_through_reduction(described, i, g, ins, outs[0]) if need else None
-                    for i, need in enumerate(needs)]
-        return [lower(described, gradient_of(described.rows, i), g, *ins) if need else None
-                for i, need in enumerate(needs)]
-
-
-def _through_reduction(described: Sets, wrt: int, g: Value, ins: Sequence[Value], out: Value) -> Value | None:
-    """The gradient of an input of a loop with a value for each set."""
-    expression = gradient_of(described.rows, wrt, known=True)
-    data = ins[described.rows.inputs.index(RowLayout.ELEMENT)]
-    operands = [g, *ins, out]
-    for i in {0, len(ins) + 1} & {*expression.used}:
-        operands[i] = ops._backward_sum(operands[i], data, axis=described.axis, keepdims=described.keepdims,
-                                     exclude=described.exclude)
-    return lower(described, expression, *operands)
+        values = [*(g if len(outs) > 1 else [g]), *ins, *outs]
+        if mixed:
+            given = [value for value in values if value is not None]
+            wide = iter(ops.amp_multicast(*given, num_outputs=len(given)))
+            values = [None if value is None else next(wide) for value in values]
+        first, last = len(outs), len(outs) + len(ins)
+        found = gradients(op.rules.sets(attrs), values[:first], values[first:last], values[last:], needs)
+        return [ops._backward_cast(value, x) if mixed and value is not None else value for value, x in zip(found, ins)]

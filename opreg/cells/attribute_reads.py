@@ -193,7 +193,7 @@ class AttributeReads(abc.ABC):
         self._before: Any = None  # the observer of a trace around this one
 
     @abc.abstractmethod
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """Note that code uses a value: reads of its attributes are noted from now on."""
 
     @abc.abstractmethod
@@ -303,7 +303,7 @@ class AttributeReads(abc.ABC):
             if not library or not isinstance(value, _CODE):
                 self.read(value, label)
             elif isinstance(value, type):
-                self.meet(value)
+                self.note_use(value)
         elif isinstance(owner, types.ModuleType):
             if ("__getattr__" in owner.__dict__ and is_user_module(owner.__name__)) or (
                     self._by_text and name in self._texts):
@@ -415,7 +415,7 @@ class AttributeReads(abc.ABC):
         label = f"{cls.__name__}.{name}"
         if name == "__subclasses__":
             self.comparisons.path(cls, "repr(type.__subclasses__({}))", repr(type.__subclasses__(cls)), label)
-            self.meet(type.__subclasses__(cls))
+            self.note_use(type.__subclasses__(cls))
         elif name in _ATTRIBUTES_OF_CLASSES:
             self._read_field(cls, name)
         if base is None or not is_user_module(base.__module__) or isinstance(member, types.GetSetDescriptorType):

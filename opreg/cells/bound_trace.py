@@ -35,7 +35,6 @@ from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
 from .state import STATE
-from .tensor import Tensor
 from .traced import Traced
 from .variables import as_variables
 
@@ -146,7 +145,7 @@ class BoundTrace:
         for order in self.orders:
             order()
 
-    def take_inputs(self, leaves: Sequence[Tensor]) -> list[GradientTarget] | None:
+    def take_inputs(self, leaves: Sequence[NDArray]) -> list[GradientTarget] | None:
         """Copy inputs to the memory that the plan reads. Returns the gradient targets that were written to, which must
         be released after the run; None if one of them is in use."""
         reserved: list[GradientTarget] = []
@@ -162,7 +161,7 @@ class BoundTrace:
                 slot[...] = leaf._data
         return reserved
 
-    def fill(self, leaves: Sequence[Tensor]) -> None:
+    def fill(self, leaves: Sequence[NDArray]) -> None:
         """Copy inputs, and parameters whose memory has moved, to the memory that the plan reads."""
         slots, at = self.slots, 0
         for leaf in leaves:

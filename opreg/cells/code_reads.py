@@ -54,7 +54,7 @@ class CodeReads(ValueReads):
     def _read_module(self, name: str) -> None:
         """Note that a module is found by its name."""
         module = sys.modules.get(name)
-        self.meet(module)
+        self.note_use(module)
         if not isinstance(module, types.ModuleType):
             self.read(module, f"the module {name}")
         if module is not None and is_user_module(name):
@@ -96,7 +96,7 @@ class CodeReads(ValueReads):
         if not new.isdisjoint(OF_CLASS):
             for value in tuple(self._met.values()):
                 if hookable(type(value)):
-                        self.meet(type(value))
+                        self.note_use(type(value))
         for name in new & BY_NAME.keys():
             self._read_setting(BY_NAME[name])
         if not names_loaded.texts.isdisjoint(HANDLERS):

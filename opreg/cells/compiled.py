@@ -30,7 +30,7 @@ from .parameter import Parameter
 from .plan_memory import PlanMemories, PlanMemory
 from .reads import Reads
 from .state import STATE
-from .tensor import Tensor, tensor, tensor_over
+from .tensor import tensor, tensor_over
 from .traced import Traced
 from .tree import Structure
 
@@ -91,7 +91,7 @@ class Compiled:
         self.certain = not (traced.may_stop or traced.missing_attributes)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
-    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
+    def call(self, function: Callable, leaves: Sequence[NDArray]) -> Any:
         """Run it; if its gradient is requested, as one application on the tape."""
         if not MODE.current().recording:
             return self.run(leaves)
@@ -126,8 +126,8 @@ class Compiled:
                 plan = self._first_half(self._memories.take())
             plan.free(self.idle)
 
-    def _another(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
-        """A plan for one run, unless the first plan is idle."""
+    def _idle_or_new(self, idle: list[BoundTrace], make: Callable[[PlanMemory], BoundTrace]) -> BoundTrace:
+        """An idle plan, or a new one."""
         for plan in tuple(idle):
             if plan.memory.take():
                 try:
@@ -144,17 +144,17 @@ class Compiled:
                 memory.free()
                 raise
 
-    def run(self, leaves: Sequence[Tensor]) -> Any:
+    def run(self, leaves: Sequence[NDArray]) -> Any:
         """Run it without recording."""
         idle = self.idle
         try:
             plan = idle.pop()
         except IndexError:
-            plan = self._another(idle, self._first_half)
+            plan = self._idle_or_new(idle, self._first_half)
         else:
             if not plan.memory.take():  # another call uses this memory
                 idle.append(plan)
-                plan = self._another(idle, self._first_half)
+                plan = self._idle_or_new(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()
         try:
             if plan.orders:
@@ -186,7 +186,7 @@ class Compiled:
             plan.memory.free()
             idle.append(plan)
 
-    def _run_apart(self, leaves: Sequence[Tensor]) -> Any:
+    def _run_apart(self, leaves: Sequence[NDArray]) -> Any:
         """Run in other memory, because a caller still uses the last gradients."""
         self._gradients_of, self.idle = (), []
         return self.run(leaves)
@@ -194,14 +194,14 @@ class Compiled:
     def _first_half(self, memory: PlanMemory) -> BoundTrace:
         return BoundTrace(self.traced, memory, numbers=self._numbers, gradients_of=self._gradients_of)
 
-    def run_recorded(self, function: Callable, leaves: Sequence[Tensor], needs: tuple[bool, ...],
+    def run_recorded(self, function: Callable, leaves: Sequence[NDArray], needs: tuple[bool, ...],
                      entries: tuple[tape.TapeEntry, ...]) -> Any:
         """Run as one application on the tape, with gradients of the inputs and weights that need one."""
         idle = self.idle_recorded.get(needs)
         if idle is None:
             idle = self.idle_recorded.setdefault(needs, [])
         try:
-            plan = self._another(idle, lambda memory: self._second_half(needs, memory))
+            plan = self._idle_or_new(idle, lambda memory: self._second_half(needs, memory))
         except LeftToPython:  # a bprop reads the values of its output gradient
             self._in_python = True
             return self.call(function, leaves)
@@ -337,7 +337,7 @@ class Compiled:
         idle = self.idle_recorded[run.needs] = []
         apart, self.apart = self.apart, True
         try:
-            plan = self._another(idle, lambda memory: self._second_half(run.needs, memory))
+            plan = self._idle_or_new(idle, lambda memory: self._second_half(run.needs, memory))
         finally:
             self.apart = apart
         for slot, value in zip(plan.slots, before.slots):
@@ -367,12 +367,12 @@ def for_tape(data: Array, may_keep: bool) -> Array:
 class CompiledOnDevice(Compiled):
     """A compiled function that enters its device, where there are several."""
 
-    def call(self, function: Callable, leaves: Sequence[Tensor]) -> Any:
+    def call(self, function: Callable, leaves: Sequence[NDArray]) -> Any:
         """Run it on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().call(function, leaves)
 
-    def run(self, leaves: Sequence[Tensor]) -> Any:
+    def run(self, leaves: Sequence[NDArray]) -> Any:
         """Run it without recording, on its device; see ``Compiled``."""
         with self.ctx.entered():
             return super().run(leaves)

@@ -42,14 +42,14 @@ class GraphObserver(Observer):
         super()._note_answer(frame, answer)
         owner: Any = frame.f_locals.get("self")
         if issubclass(type(owner), (Executor, NDArray)):
-            self.meet(owner)
+            self.note_use(owner)
 
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """Note that code uses a value; of an executor, the arrays that its results depend on."""
         if issubclass(type(value), Executor) and id(value) not in self._met:
             for array in (*value.arg_arrays, *value.aux_arrays):
-                self.meet(array)
-        super().meet(value)
+                self.note_use(array)
+        super().note_use(value)
 
     def check(self) -> Check | None:
         """A function that names the reads that have changed; None where nothing was read."""

@@ -199,8 +199,6 @@ jacfwd = jacrev
 class _Product(Cell):
     def __init__(self, fn: Callable[..., Any]):
         super().__init__(auto_prefix=False)
-        if not callable(fn):
-            raise TypeError(f"{type(self).__name__}: fn must be a Cell or a function, got {type(fn).__name__}")
         self.fn = fn
 
 

@@ -197,7 +197,7 @@ class Observer(CodeReads):
         if event == "call":
             self._note_begin(frame)
         elif event == "return":
-            self.meet(arg)
+            self.note_use(arg)
             for name in imported_by(frame.f_code, frame.f_globals):
                 self._read_module(name)
                 if name not in sys.modules:
@@ -215,7 +215,7 @@ class Observer(CodeReads):
                 self._note_answer_about(frame)
             elif frame.f_code is importlib.import_module.__code__:
                 self._read_modules({getattr(answer, "__name__", COMPUTED)})
-            self.meet(answer)
+            self.note_use(answer)
             # contextlib makes a new object in each call.
             if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":
                 self._read.add(id(answer))
@@ -259,7 +259,7 @@ class Observer(CodeReads):
 
     def _read_prop(self, cls: type) -> None:
         """Note the methods of a ``CustomOpProp``, whose answers a graph holds; defaults are methods of opreg's."""
-        self.meet(cls)
+        self.note_use(cls)
         for name in METHODS:
             self.comparisons.path(cls, f"getattr({{}}, {name!r}, absent)", getattr(cls, name, ABSENT),
                                   f"{cls.__name__}.{name}")
@@ -342,7 +342,7 @@ class Observer(CodeReads):
             + bool(code.co_flags & inspect.CO_VARKEYWORDS)
         values = frame.f_locals if count else {}
         for name in code.co_varnames[:count]:
-            self.meet(values.get(name))
+            self.note_use(values.get(name))
         first = values.get(code.co_varnames[0]) if count else None
         if count:
             self._begin_method(code, first)
@@ -371,7 +371,7 @@ class Observer(CodeReads):
                     elif isinstance(member, property):
                         for function in (member.fget, member.fset, member.fdel):
                             if getattr(function, "__code__", None) is code:
-                                self.meet(function)
+                                self.note_use(function)
             if "super" in loads(code).scope:
                 for base in cls.__mro__:
                     for name in loads(code).names.intersection(vars(base)):
@@ -387,7 +387,7 @@ class Observer(CodeReads):
         cls, user = type(owner), self._is_user(frame)
         if not user and place in self._noted:
             return
-        self.meet(owner)  # the hook may be that of another thread's trace, which may end before this one
+        self.note_use(owner)  # the hook may be that of another thread's trace, which may end before this one
         is_read = not user or frame.f_lasti not in loads(frame.f_code).changes
         value = self._first_value(place, value, is_read)
         if not is_read:

@@ -251,7 +251,7 @@ class _InTrace(Pullback):
             if leaf.__class__ is Tensor and leaf._entry is None:  # a tensor from outside, which may get hooks later
                 trace.reads.comparisons.path(leaf, "{}._entry", None, "the hooks of a tensor")
         if trace.reads.observer is not None:
-            trace.reads.observer.meet(function)
+            trace.reads.observer.note_use(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
         self._entries = [variable._entry for variable in self._variables]  # before the function may change them
         trace.arguments.update((entry, None) for entry in self._entries)

@@ -83,7 +83,7 @@ class Record:
         self.outs = assumed.specs
         self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
-        self._own_runs: dict[Record, RecordedRun] = {}  # storage for executors, which have no plan's
+        self._own_runs: dict[Record, RecordedRun] = {}  # runs by executors; compiled functions store theirs in plans
         self.place: Hashable = None
         self.signatures: CallSignatures
         self._backs = 0

@@ -36,7 +36,7 @@ class Watcher(Protocol):
 
     copies: bool
 
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """Note that code uses a value."""
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
@@ -111,7 +111,7 @@ class Reads:
             self._owners[id(owner)] = owner
             self._states[id(owner)] = owner._version, _state(owner)
             if self.observer is not None:
-                self.observer.meet(owner)
+                self.observer.note_use(owner)
 
     def attribute(self, owner: Owner, name: str, value: object) -> None:
         """Note that an attribute of a Cell is read."""

@@ -53,9 +53,9 @@ class SymbolCell(Cell):
         self._needed = {node.name: node in auxiliary for node in arguments + auxiliary if node.name not in self.inputs}
         for name in self._needed:
             if name in params:
-                self._hold(name, tensor(params[name]))
+                self._add_parameter(name, tensor(params[name]))
 
-    def _hold(self, name: str, value: Tensor) -> None:
+    def _add_parameter(self, name: str, value: Tensor) -> None:
         self.insert_param_to_cell(name, Parameter(value, name, not self._needed[name]), check_name_contain_dot=False)
 
     def _complete(self, values: Sequence[Tensor]) -> None:
@@ -73,7 +73,7 @@ class SymbolCell(Cell):
             if name in states and shape is not None:
                 numbers = zeros(shape)
                 begin(states[name], name, numbers)
-                self._hold(name, tensor(numbers))
+                self._add_parameter(name, tensor(numbers))
                 continue
             kind = next((init for end, init in _INITIAL.items() if name.endswith(end)),
                         "zeros" if self._needed[name] else None)
@@ -81,7 +81,7 @@ class SymbolCell(Cell):
                 raise ArgumentError(f"from_symbol: {name!r} is neither an input nor in params=, and its name does not "
                                     f"determine an initializer; list it in inputs= or give it in params=")
             kind = kind if len(shape) > 1 or kind in ("zeros", "ones") else "zeros"
-            self._hold(name, initializer(kind, shape, np.float32))
+            self._add_parameter(name, initializer(kind, shape, np.float32))
         if STATE.trace is not None:
             STATE.trace.reads.renew(self)
 

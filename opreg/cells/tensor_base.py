@@ -143,12 +143,12 @@ class TensorBase(Methods):
         return self if self._dt == dtype else ops.Cast(self, dtype=dtype)  # type: ignore[return-value]
 
     def _logic(self, name: str, operand: TensorLike) -> Tensor:
-        left, right = self._beside(operand)
+        left, right = self._with_common_dtype(operand)
         if left._dt.kind not in "iub":
             raise ArgumentError(f"operator {name}: expected bool or integers, got {left._dt}")
         return get(LOGIC[name][left._dt.kind != "b"])(left, right)
 
-    def _beside(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
+    def _with_common_dtype(self, operand: TensorLike) -> tuple[Tensor, Tensor]:
         """This and another operand as tensors of their common dtype; an integer wraps around in it."""
         if is_number(operand):
             common = dtypes.promote_number(self._dt, operand)
@@ -197,7 +197,7 @@ class TensorBase(Methods):
         return self._floor_quotient(other, True)
 
     def _floor_quotient(self, operand: TensorLike, reflected: bool) -> Tensor:
-        left, right = self._beside(operand)
+        left, right = self._with_common_dtype(operand)
         if is_floating(left._dt):
             return ops.floor(self._binary("truediv", operand, reflected))
         return ops._npi_floor_divide(right, left) if reflected else ops._npi_floor_divide(left, right)

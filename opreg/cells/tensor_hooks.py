@@ -128,7 +128,7 @@ class TensorHooks:
     def __call__(self, _: Gradients, gradients: Gradients) -> Gradients:
         return gradient_chain(self.hooks, "a tensor", gradients)
 
-    def through(self, g: V, specs: Sequence[Spec] = ()) -> V:
+    def apply(self, g: V, specs: Sequence[Spec] = ()) -> V:
         """A gradient after the hooks."""
         return through_hooks(self, [(), [g]], [(), specs], 1, "a tensor's hook")[0]
 
@@ -264,4 +264,4 @@ def has_hooks(value: NDArray) -> bool:
 def through_own_hooks(entry: Any, g: V) -> V:
     """The gradient of an argument after the argument's hooks; the argument is given by its entry."""
     owner = hooks_of(entry)
-    return g if owner is None else owner.through(g, [spec_of(g)])
+    return g if owner is None else owner.apply(g, [spec_of(g)])

@@ -300,7 +300,7 @@ class FunctionTracer(Tracer):
         """Apply an operator to values; the result is a value, or a tuple with one for each output."""
         entries = self.apply(op, [self.read(value)._entry for value in values], keywords)
         if entries and entries[0][0].op is not op:
-            self._move(op, entries[0][0], values)
+            self._update_states(op, entries[0][0], values)
         outs = [self.wrap(entry) for entry in self.recorded(op, entries)]
         return outs[0] if len(outs) == 1 else tuple(outs)
 
@@ -375,13 +375,13 @@ class FunctionTracer(Tracer):
     def _reads_moved(self, entry: Entry) -> NoReturn:
         self.leave(f"it uses {entry[0].name}, which training has moved in the same call")
 
-    def _move(self, op: Op, node: Node, values: Sequence[Any]) -> None:
+    def _update_states(self, op: Op, node: Node, values: Sequence[Any]) -> None:
         """Give states the new values that a node returns, for an operator that updates them in place."""
         places = changed_states(op, node.attrs["inner"])
         for i, place in enumerate(places, node.count - len(places)):
             value, new = values[place], self.wrap((node, i))
             if isinstance(value, TracedTensor):
-                value._become(new)
+                value._replace_value(new)
             elif isinstance(value, NDArray):
                 self.states[new._entry] = value
                 self.assign(value, new)

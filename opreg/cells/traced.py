@@ -223,7 +223,7 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     observer = Observer(trace.reads, leaves=path is not None)
     try:
         with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
-            observer.meet(function)
+            observer.note_use(function)
             for container in tree.with_class(traced_arguments):
                 observer.ignore(container)
             for constant in tree.constants_of(arguments) if path is not None else ():

@@ -176,9 +176,9 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
         value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
-        self._become(ops._subscript_assign(self, value._cast(self._dt), key=key))
+        self._replace_value(ops._subscript_assign(self, value._cast(self._dt), key=key))
 
-    def _become(self, changed: TracedTensor) -> None:
+    def _replace_value(self, changed: TracedTensor) -> None:
         """Replace the value of this tensor from here on."""
         trace = STATE.trace or self._trace
         if id(self) in trace.caller_tensors:

@@ -140,7 +140,7 @@ class ValueReads(AttributeReads):
         cls = type(value)
         if issubclass(cls, PLAIN) and not hookable(cls) and cls is not np.void:
             return
-        self.meet(value)
+        self.note_use(value)
         if id(value) in self._read:
             return
         self._read.add(id(value))
@@ -225,7 +225,7 @@ class ValueReads(AttributeReads):
         else:
             self.comparisons.content(value, label)
 
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """Note that code uses a value: reads of its attributes are noted from now on."""
         cls = type(value)
         if self.copies and issubclass(cls, NDArray) and cls is not TracedNDArray:
@@ -248,32 +248,21 @@ class ValueReads(AttributeReads):
             if value is random or value.__name__ == "numpy.random":
                 self._names.add("random")
         elif issubclass(cls, type):
-            if issubclass(cls, abc.ABCMeta):  # register() changes the result of isinstance()
-                self._read_setting(abc.get_cache_token)
-            if is_user_module(value.__module__):
-                self._add_owner(value)
-                self._classes[value] = None
-                self.meet(type(value))
-                if issubclass(value, tuple) and hasattr(value, "_fields"):  # its constructor is generated
-                    self.comparisons.path(value, "{}.__new__.__defaults__", value.__new__.__defaults__, value.__name__)
+            self._use_class(value)
         elif issubclass(cls, types.FunctionType):
-            self._functions.setdefault(id(value.__code__), []).append(value)
-            if (id(value.__code__), id(value.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
-                    self._names) or is_standard_code(value.__code__):  # made by decorators of the standard library
-                self._read_function(value)
-            self._add_owner(value)
+            self._use_function(value)
         elif issubclass(cls, (types.MethodType, types.BuiltinMethodType, classmethod, staticmethod)):
-            self.meet(getattr(value, "__self__", None))
-            self.meet(getattr(value, "__func__", None))
+            self.note_use(getattr(value, "__self__", None))
+            self.note_use(getattr(value, "__func__", None))
         elif issubclass(cls, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
-                self.meet(part)
+                self.note_use(part)
         elif issubclass(cls, _VIEWS):
             for part in gc.get_referents(value):
-                self.meet(part)
+                self.note_use(part)
         elif issubclass(cls, CONTAINERS):
             for element in elements(value) if len(value) <= MOST_ELEMENTS else ():
-                self.meet(element)
+                self.note_use(element)
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
         elif is_generator(value):
@@ -287,26 +276,51 @@ class ValueReads(AttributeReads):
                 self._add_owner(value)
         elif getattr(cls, "compiled", False) is True:
             self.comparisons.path(value, "{}.function", value.function, "what a compiled function compiles")
-            self.meet(value.function)
+            self.note_use(value.function)
         elif issubclass(cls, BufferContainer) and not is_user_module(cls.__module__):
             self._read_layer(value)
             self._add_owner(value)
         elif hookable(cls) and (package_of(cls) not in LIBRARIES or _is_above_engine(cls.__module__)):
-            self._hook_class(cls)
-            if is_user_module(cls.__module__):
-                self._classes[cls] = None
-            if not self._names.isdisjoint(OF_CLASS):
-                self.meet(cls)
-            if issubclass(cls, logging.Logger):
-                self._add_owner(value)
+            self._use_instance(value)
         elif cls is threading.local or issubclass(cls, enum.Enum):
             self._add_owner(value)
         if cls is CACHED:
             self._caches.append(value)
             function = value.__wrapped__
-            self.meet(function)
+            self.note_use(function)
             if isinstance(function, types.FunctionType) and is_user_code(function.__code__):
                 self._read_code(function.__code__, function.__globals__)  # a cached function may not run in this trace
+
+    def _use_class(self, cls: type) -> None:
+        """Note that code uses a class."""
+        if issubclass(type(cls), abc.ABCMeta):  # register() changes the result of isinstance()
+            self._read_setting(abc.get_cache_token)
+        if is_user_module(cls.__module__):
+            self._add_owner(cls)
+            self._classes[cls] = None
+            self.note_use(type(cls))
+            if issubclass(cls, tuple) and hasattr(cls, "_fields"):  # its constructor is generated
+                self.comparisons.path(cls, "{}.__new__.__defaults__", cls.__new__.__defaults__, cls.__name__)
+
+    def _use_function(self, function: types.FunctionType) -> None:
+        """Note that code uses a function written in Python."""
+        code = function.__code__
+        self._functions.setdefault(id(code), []).append(function)
+        if (id(code), id(function.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
+                self._names) or is_standard_code(code):  # made by decorators of the standard library
+            self._read_function(function)
+        self._add_owner(function)
+
+    def _use_instance(self, value: Any) -> None:
+        """Note that code uses an instance of a class whose attribute reads can be hooked."""
+        cls = type(value)
+        self._hook_class(cls)
+        if is_user_module(cls.__module__):
+            self._classes[cls] = None
+        if not self._names.isdisjoint(OF_CLASS):
+            self.note_use(cls)
+        if issubclass(cls, logging.Logger):
+            self._add_owner(value)
 
     def _read_elements(self, array: NDArray) -> None:
         """Note all elements of an array as read."""

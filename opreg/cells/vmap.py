@@ -70,7 +70,7 @@ class _Vmap:
                  for value, axis in zip(values, axes)]
 
         if STATE.trace is not None and STATE.trace.reads.observer is not None:
-            STATE.trace.reads.observer.meet(self.fn)
+            STATE.trace.reads.observer.note_use(self.fn)
 
         def function(*samples: Any) -> Any:
             return self.fn(*tree.rebuild(structure, iter(samples)), **kwargs)

@@ -345,11 +345,11 @@ class CupyBackend(Backend):
         if not isinstance(source, self.xp.ndarray):
             TRANSFERS.from_host += 1
         elif source.device.id != device:
-            return self._across(source, dtype, device)
+            return self._copy_from_device(source, dtype, device)
         with self.xp.cuda.Device(device):
             return self._copied(source, dtype)
 
-    def _across(self, source: Any, dtype: np.dtype | None, device: int) -> Array:
+    def _copy_from_device(self, source: Any, dtype: np.dtype | None, device: int) -> Array:
         """A copy of another device's array. The stream here waits until the array is computed, and the stream there
         until it is copied, before its memory is used again. No kernel reads memory of another device, which not all
         machines allow."""

@@ -183,16 +183,16 @@ class Line:
         handlers = {id(handler): handler for logger in loggers for handler in getattr(logger, "handlers", ())}
         self._handlers = [handler for handler in handlers.values() if is_rewritable(getattr(handler, "stream", None))]
         for handler in self._handlers:
-            handler.addFilter(self._aside)
+            handler.addFilter(self._clear_line)
         return self
 
-    def _aside(self, record: logging.LogRecord) -> bool:
+    def _clear_line(self, record: logging.LogRecord) -> bool:
         self.clear()
         return True
 
     def __exit__(self, *_: object) -> None:
         for handler in self._handlers:
-            handler.removeFilter(self._aside)
+            handler.removeFilter(self._clear_line)
         self.clear()
 
 

@@ -16,7 +16,7 @@ from ..errors import ArgumentError, did_you_mean, is_ours, list_names, other_cou
 from . import conversions
 from .cache import cached
 
-__all__ = ["PLAIN", "Checked", "check_arguments", "dimensions", "flag", "number", "real_number",
+__all__ = ["PLAIN", "Checked", "check_arguments", "dimensions", "expected_words", "flag", "number", "real_number",
            "whole_number", "kinds_of"]
 
 
@@ -148,12 +148,20 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "bool": (lambda value: value is None or isinstance(value, (bool, np.bool_)) or _is_number(value), "True or False"),
     "None": (lambda value: value is None, "None"),
     "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
-    "Sequence[int]": (_of_each(_is_int), "a list of ints"),
+    "Sequence[int]": (_of_each(_is_int), "a tuple of ints"),
     "Cell": (lambda value: any(base.__name__ == "Cell" for base in type(value).__mro__), "a Cell"),
     "Callable": (callable, "a function"),
+    "ArrayLike": (lambda value: hasattr(type(value), "dtype") or _is_number(value) or isinstance(value, bool),
+                  "a tensor or a number"),
+    "TensorLike": (lambda value: hasattr(type(value), "dtype") or isinstance(value, (bool, list, tuple))
+                   or _is_number(value), "a tensor, a number or a list of numbers"),
+    "Tensor": (lambda value: hasattr(type(value), "dtype"), "a tensor"),
+    "Sequence[TensorLike]": (lambda value: isinstance(value, (list, tuple)), "a list of tensors"),
 }
 #: Annotations that stand for others.
-_STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]"}
+_STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]",
+              "AnyShape": "int | Sequence[int]", "ShapeLike": "int | Sequence[int]",
+              "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]"}
 
 
 def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
@@ -217,11 +225,12 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
         for name in names:
             if name in given:
                 value = given.pop(name)
-                words = _expected_words(value, function.__annotations__.get(name, "")) if ours else ""
+                words = expected_words(value, function.__annotations__.get(name, "")) if ours else ""
                 if words and not (value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
         valid += names
-        may_read = may_read or (_is_open(function) and not ours)  # a user's constructor may read keywords itself
+        # A constructor of users, or one that takes anything, may read keywords itself.
+        may_read |= _is_open(function) and (not ours or bool(code.co_flags & inspect.CO_VARARGS))
         closed = not _is_open(function)
         if not given:
             break
@@ -249,8 +258,14 @@ def _is_open(function: Any) -> bool:
     return bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
 
 
-def _expected_words(value: object, annotation: object) -> str:
-    """The values that an annotation allows, in words; empty if this is one, or a type is not checked."""
+def expected_words(value: object, annotation: object) -> str:
+    """The values that an annotation allows, in words; empty if this is one, or a type is not checked.
+
+    Examples
+    --------
+    >>> expected_words("a", "float | None"), expected_words(1, "float | None")
+    ('a number or None', '')
+    """
     checks = _checks_of(annotation)
     if not checks or any(allows(value) for allows, _ in checks):
         return ""

@@ -25,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "call_all", "evenly", "stretches", "by_rows", "parts_of", "runs_undivided", "copy",
+__all__ = ["count", "run", "call_all", "evenly", "stretches", "by_rows", "parts_of", "copy",
            "no_foreign_threads"]
 
 # An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
@@ -261,11 +261,6 @@ def _rows(array: Array) -> int:
     length = array.shape[0]
     rows = max(1, block * length // max(array.nbytes, 1))
     return length if length <= 2 * rows else rows
-
-
-def runs_undivided(array: Array) -> bool:
-    """Whether ``by_rows`` calls its function once for all rows of an array of the host."""
-    return _rows(array) == array.shape[0]
 
 
 def copy(target: Any, source: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import operator
 from collections.abc import Mapping, Sequence
@@ -62,10 +61,13 @@ class RegisteredProp(UsersSchema):
         """Read the attributes from the constructor of the class."""
         prop = self.prop_class
         make, annotated = prop.__init__, hints(prop.__init__)
-        places = [f"__init__.{part}" for part in ("__code__", "__defaults__", "__kwdefaults__") if hasattr(make, part)]
-        places += [name for name in (*_FLAGS, *_RULES) if hasattr(prop, name)]
-        self._ask, self._sizes = operator.attrgetter("__init__", "__mro__", *places), _sizes(prop)
+        self._members = [vars(kind) for kind in prop.__mro__]
+        self._sizes = [*map(len, self._members)]
+        self._ask = operator.attrgetter("__init__", "__mro__", *[
+            name for name in (*_FLAGS, *_RULES) if hasattr(prop, name)])
         self._asked = self._ask(prop)
+        self._code, self._defaults = getattr(make, "__code__", None), getattr(make, "__defaults__", None)
+        self._named = dict(getattr(make, "__kwdefaults__", None) or {})
         fields, is_open = [], False
         for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -79,14 +81,20 @@ class RegisteredProp(UsersSchema):
     def follow_class(self) -> bool:
         """Read the class again if a program has changed its constructor, its flags or its optional methods; returns
         whether it has."""
-        prop = self.prop_class
-        with contextlib.suppress(AttributeError):  # a member was deleted
-            if all(map(operator.is_, self._ask(prop), self._asked)) and _sizes(prop) == self._sizes:
-                return False
+        prop: Any = self.prop_class
+        if [*map(len, self._members)] == self._sizes and all(map(operator.is_, self._ask(prop), self._asked)) and (
+                self._code is None or self._has_same_code(prop.__init__)):
+            return False
         self.read_class()
         _declare_class(self.op, self.prop_class)
         renew(self.op)
         return True
+
+    def _has_same_code(self, make: Any) -> bool:
+        """Whether the constructor has the code and the defaults that it had."""
+        named = make.__kwdefaults__
+        return make.__code__ is self._code and make.__defaults__ is self._defaults and (named is None or (
+            named.keys() == self._named.keys() and all(map(operator.is_, named.values(), self._named.values()))))
 
     @property
     def plain_types(self) -> bool:
@@ -209,11 +217,6 @@ _RULES = {
     "vmap": ("vmap", AttrsRule(lambda use, ins, batched: use.ask("vmap", ins, batched)), ("ins", "batched")),
     "jvp": ("jvp", AttrsRule(lambda use, t, ins, outs: use.ask("jvp", t, ins, outs)), ("t", "ins", "outs")),
 }
-
-
-def _sizes(prop: type[CustomOpProp]) -> list[int]:
-    """The numbers of members of a class and of its bases."""
-    return [len(kind.__dict__) for kind in prop.__mro__]
 
 
 def _declare_class(op: Op, prop: type[CustomOpProp]) -> None:

@@ -211,7 +211,7 @@ class Processes:
             for piece, size in new:
                 worker.lent.learn(piece, reduction.recv_handle(worker.connection), size)
         except (EOFError, OSError):
-            self._gone(worker)
+            self._report_end(worker)
         except BaseException:  # an interrupt leaves a partly read message, from which reading cannot resume
             self.close()
             raise
@@ -222,7 +222,7 @@ class Processes:
             self._waiting.remove(number)
             self._made[number] = done, batch
 
-    def _gone(self, worker: _Worker) -> None:
+    def _report_end(self, worker: _Worker) -> None:
         """Report which process ended, how, and at which samples; end all processes."""
         worker.process.join(_GRACE)
         code, label = worker.process.exitcode, f"{worker.number} (process {worker.process.pid})"

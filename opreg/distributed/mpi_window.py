@@ -45,18 +45,18 @@ class MpiWindow(Window):
 
     def read(self, rank: int, offset: int, out: np.ndarray) -> np.ndarray:
         flat = _bytes(out)
-        self._until(self._window.Rget([flat, self._mpi.BYTE], rank, (offset, flat.size, self._mpi.BYTE)).Test)
+        self._wait_until(self._window.Rget([flat, self._mpi.BYTE], rank, (offset, flat.size, self._mpi.BYTE)).Test)
         return out
 
     def write(self, rank: int, offset: int, array: np.ndarray) -> None:
         flat = _bytes(array)
-        self._until(self._window.Rput([flat, self._mpi.BYTE], rank, (offset, flat.size, self._mpi.BYTE)).Test)
+        self._wait_until(self._window.Rput([flat, self._mpi.BYTE], rank, (offset, flat.size, self._mpi.BYTE)).Test)
         self._window.Flush(rank)  # completion of the request means only that it was sent
 
     def add(self, rank: int, offset: int, amount: int) -> int:
         kind, before = self._mpi.INT64_T, np.empty(1, np.int64)
-        self._until(self._window.Rget_accumulate([np.array([amount], np.int64), kind], [before, kind], rank,
-                                                 (offset, 1, kind), self._mpi.SUM).Test)
+        self._wait_until(self._window.Rget_accumulate([np.array([amount], np.int64), kind], [before, kind], rank,
+                                                      (offset, 1, kind), self._mpi.SUM).Test)
         return int(before[0])
 
     def free(self) -> None:
@@ -69,5 +69,5 @@ class MpiWindow(Window):
         self._position = Position("", self._ranks, self._count, what)  # ranks may start and end at different times
         self._watch.glance(self._position)
 
-    def _until(self, test: Callable[[], bool]) -> None:
+    def _wait_until(self, test: Callable[[], bool]) -> None:
         self._watch.until(test, self._position)

@@ -102,7 +102,7 @@ class Watch:
         _write(TOGETHER)
         self._hook = sys.excepthook
         sys.excepthook = self._excepthook
-        atexit.register(self._goodbye)  # runs before MPI's own exit handler, which would wait forever for a failed rank
+        atexit.register(self._report_exit)  # before MPI's own exit handler, which would wait forever for a failed rank
 
     def key(self, name: str, ranks: Sequence[int]) -> str:
         """A key that distinguishes a new group from others, equal on all of its ranks."""
@@ -225,7 +225,7 @@ class Watch:
             if rank not in self._notes or self._notes[rank].kind != "failed":
                 self._notes[rank] = _Note(*note)
 
-    def _goodbye(self) -> None:
+    def _report_exit(self) -> None:
         """Report the end of the program, and wait for the others, which may still need notes."""
         if self._over or os.getpid() != self._process:  # a forked child takes no part in this
             return

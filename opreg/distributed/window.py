@@ -75,7 +75,7 @@ class Window:
             return False
 
         self._begin(what)
-        self._until(taken)
+        self._wait_until(taken)
         try:
             yield
         finally:
@@ -88,7 +88,7 @@ class Window:
     def _begin(self, what: str) -> None:
         """Record the next operation."""
 
-    def _until(self, test: Callable[[], bool]) -> None:
+    def _wait_until(self, test: Callable[[], bool]) -> None:
         """Wait until something is done."""
         while not test():  # another thread of this process holds the lock
             time.sleep(0)

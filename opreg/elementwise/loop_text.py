@@ -548,7 +548,8 @@ def _slices(loop: Loop, dtype: np.dtype) -> list[slice]:
     count = sum(rows.registers[a] is RowLayout.ELEMENT for _, args in rows.expression.code for a in args[:1]
                 if isinstance(a, int))
     # A comparison with the places of elements is stored, and read at once: in the cache, if it is a part.
-    if (count < _SHARED and not loop.numbers_places) or 0 in loop.axes:
+    spans = 0 in loop.axes and any(prim.name in REDUCTIONS for prim, _ in rows.expression.code)
+    if (count < _SHARED and not loop.numbers_places) or spans:
         return [slice(None)]
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 

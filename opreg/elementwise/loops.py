@@ -19,9 +19,9 @@ from ..core.spec import ANY, Shape, reduced_axes, show
 from ..core.value import Value
 from ..errors import ShapeError
 from .expression import Expression, Operand, Term, compiled, equal, lowered
-from .rows import REDUCTIONS, RowExpression, RowLayout, row_sum, trace_rows
+from .rows import REDUCTIONS, RowExpression, RowLayout, of_results, row_sum, trace_rows
 
-__all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "lower", "reduced", "sets"]
+__all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "gradients", "lower", "reduced", "sets"]
 
 
 class Sets(NamedTuple):
@@ -52,10 +52,13 @@ class Sets(NamedTuple):
     scalar: bool = False
     groups: int | None = None
 
-    def on(self, shapes: Sequence[Shape], folds: bool = True) -> Loop:
-        """The loop over inputs of these shapes, with neighbouring axes joined or as they are."""
+    def on(self, shapes: Sequence[Shape], ufuncs: bool = False) -> Loop:
+        """The loop over inputs of these shapes. Neighbouring axes are joined, except for ``ufuncs`` where that would
+        not help: they reduce any axes of an array as it lies, and loops without reductions are divided along the first
+        axis."""
         shape, axes = self._seen(shapes)
-        folds = (folds or not axes) and RowLayout.CYCLE not in self.rows.inputs
+        lies = self.reduces or (0 in axes and not any(prim.name in REDUCTIONS for prim, _ in self.rows.expression.code))
+        folds = not (ufuncs and lies and axes) and RowLayout.CYCLE not in self.rows.inputs
         loop = _loop(self.rows, shape, axes, self.keepdims, self.integer_dtype, folds, self.scalar)
         if self.groups is None:
             return loop
@@ -257,23 +260,23 @@ def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]
 # --------------------------------------------------------------------------------------------- gradients
 
 # Gradient of a reduction with respect to an element of a set: a function of the output gradient, the result, and the
-# element. If several elements are the largest, each gets the integer_dtype gradient.
+# element. If several elements are the largest, each gets the whole gradient.
 _REDUCTION_GRADIENTS: dict[str, Callable[[Operand, Term, Operand], Operand]] = {
-    "row_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
+    "row_sum": lambda g, y, x: g, "column_sum": lambda g, y, x: g, "row_product": lambda g, y, x: g * y / x,
     "row_max": lambda g, y, x: g * equal(x, y), "row_min": lambda g, y, x: g * equal(x, y)}
 
 
 @cached(256)
-def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expression:
-    """The gradient of an input as an expression of the output gradients, one for each result, then the inputs, and with
+def gradient_of(rows: RowExpression, wrt: tuple[int, ...], known: bool = False) -> Expression:
+    """The gradients of inputs as an expression of the output gradients, one for each result, then the inputs, and with
     ``known`` also the results.
 
     For an input with one value per set, the gradient is summed over the set. For an input with one value per place in a
-    set, the caller still has to sum it over all sets.
+    set, or for several sets, the caller still has to sum it over these sets.
 
     Examples
     --------
-    >>> gradient_of(trace_rows(lambda x: x - row_sum(x), (RowLayout.ELEMENT,)), 0)
+    >>> gradient_of(trace_rows(lambda x: x - row_sum(x), (RowLayout.ELEMENT,)), (0,))
     negative(0) row_sum(2) add(0, 3)
     """
     expression, reach = rows.expression, rows.registers
@@ -301,35 +304,159 @@ def gradient_of(rows: RowExpression, wrt: int, known: bool = False) -> Expressio
             continue
         g, y, operands = grads[register], terms[register], [terms[a] if isinstance(a, int) else a for a in args]
         parts: Sequence[Operand | None] = ()
-        if prim.name in REDUCTIONS:
+        if prim.name in _REDUCTION_GRADIENTS:
             parts = [_REDUCTION_GRADIENTS[prim.name](g, y, operands[0])]
         elif prim.derivative is not None:
             parts = prim.derivative(g, y, *operands)
         for a, part in zip(args, parts):
             if isinstance(a, int) and part is not None:
                 add(a, part, RowLayout.ELEMENT if prim.name in ("row_sum", "row_product") else reach[register])
-    return compiled([*out_grads, *terms[:arity], *results], grads.get(wrt, 0.0))
+    return compiled([*out_grads, *terms[:arity], *results], *[grads.get(i, 0.0) for i in wrt])
 
 
-def lower(described: Sets, expression: Expression, *ins: Value) -> Value | None:
-    """A computation over sets by operators on values, which broadcast against the elements; None if the result is
+def gradients(described: Sets, out_grads: Sequence[Value | None], ins: Sequence[Value], outs: Sequence[Value],
+              needs: Sequence[bool]) -> list[Value | None]:
+    """The gradients of the inputs of a loop, computed by operators; None where there is none.
+
+    Examples
+    --------
+    >>> from opreg import nd
+    >>> x, a = nd.array([[1.0, 2.0]]), nd.array([2.0])
+    >>> described = sets(lambda x, a: x * row_sum(x) * a, -1, (RowLayout.ELEMENT, RowLayout.ALL))
+    >>> [g.asnumpy().tolist() for g in gradients(described, [nd.ones((1, 2))], [x, a], [], (True, True))]
+    [[[12.0, 12.0]], [9.0]]
+    """
+    present = [(i, g) for i, g in enumerate(out_grads) if g is not None]
+    wanted = [i for i, need in enumerate(needs) if need]
+    described = described._replace(rows=of_results(described.rows, tuple([g is not None for g in out_grads])))
+    rows, known = described.rows, [outs[i] for i, _ in present] if described.reduces else []
+    expression = gradient_of(rows, tuple(wanted), described.reduces)
+    data = rows.inputs.index(RowLayout.ELEMENT)
+    view = _View(described, ins[data])
+    operands = [*zip([g for _, g in present], rows.results), *zip(ins, rows.inputs), *zip(known, rows.results)]
+    used = {*expression.used, len(present) + data}
+    read = [view.of(value, along) if i in used else (value, along) for i, (value, along) in enumerate(operands)]
+    found: list[Value | None] = [None] * len(needs)
+    for i, (value, varies) in zip(wanted, lower(view.described, expression, *read)):
+        found[i] = None if value is None else view.back(value, varies, ins[i], rows.inputs[i])
+    return found
+
+
+class _View:
+    """Values in shapes that broadcast against the elements of the sets.
+
+    Attributes
+    ----------
+    described : Sets
+        The loop over these shapes.
+    data : Value
+        The input with a value for each element.
+    shape : tuple of int or None
+        The shape of the elements as ``Reshape`` reads it, in which ``vector`` values lie along the last axis but one;
+        None to leave the elements as they are.
+    vector : RowLayout or None
+        The layout of values that are one-dimensional, and lie along an axis of the elements.
+    repeats : bool
+        Whether values for sets are repeated for each element, since reductions may drop the axes of the sets.
+    """
+
+    __slots__ = ("described", "data", "shape", "vector", "repeats")
+
+    def __init__(self, described: Sets, data: Value):
+        rows, axis = described.rows, described.axis
+        self.repeats = described.reduces and RowLayout.ROW not in rows.inputs and described.groups is None and (
+            RowLayout.COLUMN not in rows.inputs)
+        self.shape: tuple[int, ...] | None = None
+        self.vector: RowLayout | None = None
+        if described.groups is not None:
+            self.shape = (0, described.groups, -1)
+        elif RowLayout.COLUMN in (*rows.inputs, *rows.results):
+            self.vector = RowLayout.COLUMN
+        elif RowLayout.ROW in rows.inputs and described.exclude and not described.keepdims:
+            self.vector = RowLayout.ROW
+        if self.vector is not None:
+            assert isinstance(axis, int)
+            if axis >= 0:
+                self.shape, described = (*[0] * axis, 0, -1), described._replace(axis=-2)
+        self.described, self.data = described, data
+
+    def of(self, value: Value, along: RowLayout) -> tuple[Value, RowLayout]:
+        """An input or a result here, and its layout here."""
+        described = self.described
+        if along is RowLayout.ALL:
+            return value, along
+        if described.groups is not None and along is not RowLayout.ELEMENT:
+            return ops.expand_dims(value, axis=2 if along is RowLayout.ROW else 1), along
+        if along is RowLayout.ROW and self.repeats:
+            return ops._backward_sum(value, self.data, axis=described.axis, keepdims=described.keepdims,
+                                     exclude=described.exclude), RowLayout.ELEMENT
+        if along is not self.vector:
+            return value if self.shape is None else ops.Reshape(value, shape=self.shape), along
+        assert isinstance(described.axis, int)
+        behind = [1] * (-1 - described.axis)
+        return ops.Reshape(value, shape=(-1, *behind)) if behind else value, along
+
+    def back(self, value: Value, varies: Varies, like: Value, along: RowLayout) -> Value:
+        """A gradient in the shape of its input, summed over the sets that share an element of it."""
+        described, in_sets = self.described, along in (RowLayout.ELEMENT, RowLayout.COLUMN)
+        if not varies.among or (in_sets and not varies.within):
+            full, _ = self.of(self.data, RowLayout.ELEMENT)
+            value = ops.broadcast_like(value, full if in_sets else _reduced_by("row_sum", described, full))
+        if along is RowLayout.ALL:
+            return ops.sum(value)
+        if along in (RowLayout.COLUMN, RowLayout.CYCLE):
+            return ops.sum(value, axis=1 if along is RowLayout.CYCLE else described.axis, exclude=True)
+        moved = self.shape is not None or not (in_sets or described.keepdims)
+        return ops.reshape_like(value, like) if moved else value
+
+
+class Varies(NamedTuple):
+    """Whether a value has an element for each place in a set, and for each set."""
+
+    within: bool
+    among: bool
+
+
+def lower(described: Sets, expression: Expression, *operands: tuple[Value, RowLayout]
+          ) -> list[tuple[Value | None, Varies]]:
+    """A computation over sets by operators on values, which broadcast against the elements; None for results that are
     zero."""
-    if expression.result == 0.0 and isinstance(expression.result, float):
-        return None
-    registers: list[Any] = list(ins)
+    registers: list[Any] = [value for value, _ in operands]
+    varies = [Varies(along in (RowLayout.ELEMENT, RowLayout.COLUMN), along in (RowLayout.ELEMENT, RowLayout.ROW))
+              for _, along in operands]
+
+    def size() -> Value:
+        data = registers[len(described.rows.results) + described.rows.inputs.index(RowLayout.ELEMENT)]
+        return _reduced_by("row_sum", described, ops.ones_like(data))
+
     for prim, args in expression.code:
-        values = [registers[a] if isinstance(a, int) else a for a in args]
+        values: list[Any] = [registers[a] if isinstance(a, int) else a for a in args]
+        read = [varies[a] for a in args if isinstance(a, int)]
+        within, among = (any(several) for several in zip(*read)) if read else (False, False)
         if prim.name in REDUCTIONS:
-            reduce = getattr(ops, _REDUCERS[prim.name])
-            registers.append(reduce(values[0], axis=described.axis, exclude=described.exclude, keepdims=True))
+            registers.append(_reduced_by(prim.name, described, values[0]) if within else
+                             _reduced_of_equal(prim.name, values[0], size))
         elif prim.name == "row_size":
-            ones = ops.ones_like(ins[len(described.rows.results) + described.rows.inputs.index(RowLayout.ELEMENT)])
-            registers.append(ops.sum(ones, axis=described.axis, exclude=described.exclude, keepdims=True))
+            registers.append(size())
         else:
             assert not all(isinstance(value, float) for value in values), f"{prim.name} is no operator"
             registers.append(lowered(prim, values, True))
-    assert isinstance(expression.result, int)
-    return registers[expression.result]
+        varies.append(Varies(within and prim.name not in REDUCTIONS, among or prim.name == "row_size"))
+    assert not any(isinstance(result, float) and result for result in expression.results)
+    return [(registers[result], varies[result]) if isinstance(result, int) else (None, Varies(False, False))
+            for result in expression.results]
+
+
+def _reduced_by(kind: str, described: Sets, value: Value) -> Value:
+    """One value for each set, in the shape of the elements."""
+    return getattr(ops, _REDUCERS[kind])(value, axis=described.axis, exclude=described.exclude, keepdims=True)
+
+
+def _reduced_of_equal(kind: str, value: Value, size: Callable[[], Value]) -> Value:
+    """The reduction of sets whose elements are equal."""
+    if kind == "row_sum":
+        return ops.broadcast_mul(value, size())
+    return ops.broadcast_power(value, size()) if kind == "row_product" else value
 
 
 #: The operator for each reduction.

@@ -72,11 +72,11 @@ class _Observer(GraphObserver):
             own = attributes_of(owner)  # a setting of a layer of this library, or a method that it has itself
             self.comparisons.entry(own, name, own.get(name, ABSENT), f"{owner.name}.{name}")
 
-    def meet(self, value: Any) -> None:
+    def note_use(self, value: Any) -> None:
         """A value takes part."""
         if issubclass(type(value), Block):
             self.blocks[id(value)] = value
-        super().meet(value)
+        super().note_use(value)
 
     def uses(self, cls: type[Block]) -> None:
         """Record that the trace calls blocks of a class: the methods of the class, which a program may replace, and
@@ -107,7 +107,7 @@ def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:
     observer = _Observer()
     with observer:
         for each in _with_children(block):  # before this library's code reads the methods that they have themselves
-            observer.meet(each)
+            observer.note_use(each)
         out = block.hybrid_forward(*args, **kwargs)
     warn_of_reads(f"{block.name} {FOUND}", observer)
     return out, BlockReads(block, observer)

@@ -143,27 +143,27 @@ def _jax_callback(program: Program, inputs: Sequence[Any], seed: Any) -> list[An
     def gradient(values: list[Any], heads: list[Any]) -> list[Any]:
         return host(first, grads_of, values, heads)
 
-    def gradient_kept(values: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
+    def gradient_fwd(values: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
         return gradient(values, heads), (values, heads)
 
-    def gradient_pulled(residuals: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
+    def gradient_bwd(residuals: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
         values, heads = residuals
         gradients = host(second, [*heads_of, *grads_of], values, heads, tops)
         return spread(gradients[len(heads):]), gradients[:len(heads)]
 
-    gradient.defvjp(gradient_kept, gradient_pulled)
+    gradient.defvjp(gradient_fwd, gradient_bwd)
 
     @jax.custom_vjp
     def function(values: list[Any]) -> list[Any]:
         return host(forward, results, values)
 
-    def function_kept(values: list[Any]) -> tuple[list[Any], Any]:
+    def function_fwd(values: list[Any]) -> tuple[list[Any], Any]:
         return function(values), values
 
-    def function_pulled(values: list[Any], heads: list[Any]) -> tuple[list[Any]]:
+    def function_bwd(values: list[Any], heads: list[Any]) -> tuple[list[Any]]:
         return (spread(gradient(values, [heads[i] for i in floating])),)
 
-    function.defvjp(function_kept, function_pulled)
+    function.defvjp(function_fwd, function_bwd)
     return function([*inputs, *seeds])
 
 

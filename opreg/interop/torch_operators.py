@@ -65,7 +65,7 @@ def _operator(source: Source) -> Any:
     name, schema = _fresh(source.name), _Schema(source)
     traced = source.data_dependent is None and not source.states and not source.random and all(
         promising(source.program(schema.sample, mode).graph.nodes) for mode in (False, True))
-    called = _called(source, schema, f"{name}_called" if traced else name)
+    called = _torch_operator(source, schema, f"{name}_called" if traced else name)
     if not traced:
         return called
 
@@ -179,13 +179,13 @@ def _default(kind: str, field: Field) -> str | None:
     return str(value)
 
 
-def _called(source: Source, schema: _Schema, name: str) -> Any:
+def _torch_operator(source: Source, schema: _Schema, name: str) -> Any:
     """The operator that calls this library's, with its gradient, and the gradient of that."""
     import torch
 
     count, extra = len(source.inputs) + len(source.states), int(source.random)
 
-    def fixed(attrs: dict[str, Any]) -> Program:
+    def program_of(attrs: dict[str, Any]) -> Program:
         is_train = attrs.pop("is_train", False)
         return source.program({key: tuple(value) if isinstance(value, list) else value
                                for key, value in attrs.items()}, is_train)
@@ -195,11 +195,11 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def forward(*tensors: Any, **attrs: Any) -> Any:
         arrays, seed = as_arrays(tensors)
-        results = [torch.from_dlpack(result) for result in fixed(attrs).forward(arrays, seed)]
+        results = [torch.from_dlpack(result) for result in program_of(attrs).forward(arrays, seed)]
         return results[0] if len(results) == 1 else tuple(results)
 
     def fake(*tensors: Any, **attrs: Any) -> Any:
-        program = fixed(attrs)
+        program = program_of(attrs)
         specs = [_spec(tensor) for tensor in tensors[:count]]
         results = [tensors[0].new_empty([torch.library.get_ctx().new_dynamic_size() if dim is ANY else dim
                                          for dim in spec.shape or ()], dtype=_torch_dtype(spec.dtype))
@@ -210,13 +210,13 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
 
     def gradients(heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any) -> list[Any]:
         arrays, seed = as_arrays(inputs)
-        return _tensors_over(fixed(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
+        return _tensors_over(program_of(attrs).gradients(arrays, [*map(_array, heads)], needs, seed), [*heads, *inputs])
 
     def second(tops: Sequence[Any], heads: Sequence[Any], inputs: Sequence[Any], *, needs: Sequence[int], **attrs: Any
                ) -> list[Any]:
         arrays, seed = as_arrays(inputs)
-        return _tensors_over(fixed(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)],
-                                                 wanted_inputs(inputs), seed), [*tops, *heads, *inputs])
+        return _tensors_over(program_of(attrs).second(arrays, [*map(_array, heads)], needs, [*map(_array, tops)],
+                                                      wanted_inputs(inputs), seed), [*tops, *heads, *inputs])
 
     def wanted_inputs(inputs: Sequence[Any]) -> list[int]:
         count = len(source.inputs)
@@ -234,25 +234,25 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
     again.register_fake(lambda tops, heads, inputs, **attrs: [*map(_empty, heads),
                                                               *[_empty(inputs[i]) for i in wanted_inputs(inputs)]])
 
-    def keep(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any] | None = None) -> None:
+    def setup_context(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any] | None = None) -> None:
         ctx.save_for_backward(*inputs)
         ctx.attrs = dict(keyword_only_inputs or {})
         outs = output if isinstance(output, (tuple, list)) else (output,)
         ctx.moves = [out.dtype.is_floating_point for out in outs[:len(source.outputs)]]
 
-    def pull(ctx: Any, *heads: Any) -> Any:
+    def autograd_backward(ctx: Any, *heads: Any) -> Any:
         inputs = ctx.saved_tensors
         needs = gradient_inputs([_spec(tensor).dtype for tensor in inputs[:len(source.inputs)]], ctx.needs_input_grad)
         out_grads = [head for head, moves in zip(heads, ctx.moves) if moves]
         gradients = dict(zip(needs, backward(out_grads, [*inputs], needs=needs, **ctx.attrs))) if needs else {}
         return tuple([gradients.get(i) for i in range(len(inputs))])
 
-    def keep_backward(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any]) -> None:
+    def setup_backward_context(ctx: Any, inputs: Any, output: Any, keyword_only_inputs: dict[str, Any]) -> None:
         heads, inputs_and_states = inputs
         ctx.save_for_backward(*heads, *inputs_and_states)
         ctx.count, ctx.attrs = len(heads), dict(keyword_only_inputs)
 
-    def pull_backward(ctx: Any, tops: Sequence[Any]) -> Any:
+    def second_backward(ctx: Any, tops: Sequence[Any]) -> Any:
         heads, inputs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
         inputs_needed = [inputs[i] for i in ctx.attrs["needs"]]
         tops = [torch.zeros_like(like) if top is None else top for top, like in zip(tops, inputs_needed)]
@@ -260,8 +260,8 @@ def _called(source: Source, schema: _Schema, name: str) -> Any:
         places = dict(zip(wanted_inputs(inputs), gradients[ctx.count:]))
         return [*gradients[:ctx.count]], [places.get(i) for i in range(len(inputs))]
 
-    operator.register_autograd(pull, setup_context=keep)
-    backward.register_autograd(pull_backward, setup_context=keep_backward)
+    operator.register_autograd(autograd_backward, setup_context=setup_context)
+    backward.register_autograd(second_backward, setup_context=setup_backward_context)
     return operator
 
 

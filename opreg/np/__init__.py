@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as _numpy
 
 from opreg.core.doc_examples import add_examples
+from opreg.core.named_errors import name_errors
 from opreg.errors import did_you_mean
 
 from . import creation, elementwise, linalg, products, random, reductions, selection, shapes  # noqa: F401
@@ -42,6 +43,7 @@ _RENAMED = {"trapz": "trapezoid"}
 
 if not TYPE_CHECKING:  # type checkers follow the stars
     __all__ = ["ndarray", "random", "linalg", *creation.__all__, *FUNCTIONS]  # noqa: PLE0604
+    name_errors(__name__, globals(), creation.__all__)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -7,12 +7,16 @@ is traced to operators.
 from __future__ import annotations
 
 import builtins
+import math
 import numbers
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from opreg.core.named_errors import named
+from opreg.core.settings import dimensions
 from opreg.core.spec import as_dtype, is_floating
 from opreg.errors import ArgumentError, DTypeError, did_you_mean
 from opreg.ndarray.context import Context
@@ -32,7 +36,7 @@ _FLOAT32 = np.dtype(np.float32)
 
 def register(function: Callable[..., Any]) -> Callable[..., Any]:
     """A decorator that adds a function to the table."""
-    FUNCTIONS[function.__name__] = function
+    FUNCTIONS[function.__name__] = named(function, "opreg.np")
     return function
 
 
@@ -40,7 +44,9 @@ def store(result: Any, out: Any) -> Any:
     """Store a result in ``out`` if that is given; returns the array that has it."""
     if out is None:
         return result
-    target = out[0] if isinstance(out, tuple) else out
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if not isinstance(target, (NDArray, np.ndarray)):
+        raise ArgumentError(f"out: expected an array, got {target!r}")
     target[...] = result
     return target
 
@@ -54,7 +60,7 @@ def register_as(name: str, doc: str, function: Callable[..., Any]) -> None:
     """Add a function to the table under a name, with a docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
-    FUNCTIONS[name] = function
+    FUNCTIONS[name] = named(function, "opreg.np")
 
 
 #: Options of NumPy's element-wise functions, which this package does not have, with the values that NumPy takes.
@@ -92,12 +98,16 @@ def axis_attr(axis: Any) -> Any:
     """An axis, or several, as an operator's attribute: None, an integer, or a tuple of integers."""
     if axis is None or isinstance(axis, int):
         return axis
-    return int(axis) if np.ndim(axis) == 0 else tuple(map(int, axis))
+    try:
+        return operator.index(axis) if getattr(axis, "ndim", int(isinstance(axis, Sequence))) == 0 else tuple(
+            map(operator.index, axis))
+    except TypeError:
+        raise ArgumentError(f"axis={axis!r}: expected an int, a tuple of ints or None") from None
 
 
 def shape_attr(shape: Any) -> Any:
     """A shape, or one length, as an operator's attribute."""
-    return int(shape) if isinstance(shape, numbers.Integral) else tuple([int(dim) for dim in shape])
+    return int(shape) if isinstance(shape, numbers.Integral) else dimensions("shape", shape, -math.inf)
 
 
 def _wrap(value: Any, floats: bool,
@@ -167,7 +177,7 @@ def by_numpy(name: str) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name.rpartition(".")[2]
     function.__doc__ = f"NumPy's ``{name}`` of arrays."
-    return function
+    return named(function)
 
 
 @FUNCTION.provide

@@ -178,8 +178,9 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         spans = np.split(np.arange(value.shape[axis]), indices_or_sections)
         where = axis % value.ndim
         starts = [int(span[0]) if len(span) else 0 for span in spans]
-        return [value[(builtins.slice(None),) * where + (builtins.slice(start, start + len(span)),)]
-                for start, span in zip(starts, spans)]
+        parts = [value[(builtins.slice(None),) * where + (builtins.slice(start, start + len(span)),)]
+                 for start, span in zip(starts, spans)]
+        return parts if where else [part.copy() for part in parts]  # a slice of the first axis is a view
     return _parts(ops._split_v2, value, indices_or_sections, axis=axis)
 
 

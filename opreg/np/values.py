@@ -52,7 +52,7 @@ class NumpyValue(Value):
     _broadcasts = True
     _scalars = True
 
-    def _beside(self, other: Any) -> Any:
+    def _operand(self, other: Any) -> Any:
         """Another operand as an array or symbol of this kind, unless it is a number."""
         raise NotImplementedError
 
@@ -63,12 +63,12 @@ class NumpyValue(Value):
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
         if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
             return self._with_number(name, other, reflected)
-        other = self._beside(other)
-        if other is NotImplemented:
+        operand = self._operand(other)
+        if operand is NotImplemented:
             if name in ("eq", "ne"):
                 return NotImplemented
             return super()._binary(name, other, reflected)
-        left, right = (other, self) if reflected else (self, other)
+        left, right = (operand, self) if reflected else (self, operand)
         left, right = left._pair(right, name == "truediv")
         if name in COMPARISONS:
             return get(COMPARISONS[name][0])(left, right)
@@ -97,7 +97,7 @@ class NumpyValue(Value):
             value = self if kind == "b" else self._for_number(name, other)
             return get(f"_npi_{'logical' if kind == getattr(value, '_kind', '') == 'b' else 'bitwise'}_{name}_scalar")(
                 value, scalar=int(other))
-        other = self._beside(other)
+        other = self._operand(other)
         if other is NotImplemented:
             return NotImplemented
         left, right = self._pair(other)
@@ -119,7 +119,7 @@ class NumpyValue(Value):
         if not isinstance(other, Value) and isinstance(other, (numbers.Real, np.bool_)):
             value = self._for_number("floordiv", other)
             other = value._constant(other)
-        other = value._beside(other)
+        other = value._operand(other)
         if other is NotImplemented:
             return NotImplemented
         left, right = (other, value) if reflected else (value, other)
@@ -229,7 +229,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
     def _held(self, host: np.ndarray) -> ndarray:
         return new_array(host, self._ctx)
 
-    def _beside(self, other: Any) -> Any:
+    def _operand(self, other: Any) -> Any:
         if isinstance(other, NDArray):
             return other.as_np_ndarray()
         if isinstance(other, TracedArray):
@@ -323,12 +323,20 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         """This array."""
         return self
 
-    def reshape(self, *shape: Any, order: str = "C", **keywords: Any) -> Any:
-        """A view with another shape, given literally; one -1 is inferred."""
-        result = NumpyValue.reshape(self, *shape, order=order, **keywords)
-        if self._entry is not None and MODE.current().recording:
-            return result
-        return self._view(self._data.reshape(result.shape), None)
+    def reshape_view(self, *shape: Any, **keywords: Any) -> Any:
+        """A view with another shape, which ``reshape`` copies, given by the codes of ``nd``.
+
+        Examples
+        --------
+        >>> from opreg import np
+        >>> x = np.zeros((2, 2))
+        >>> x.reshape_view(-1)[0] = 1
+        >>> x.reshape(-1)[1] = 1
+        >>> x
+        array([[1., 0.],
+               [0., 0.]])
+        """
+        return NDArray.reshape(self, *shape, **keywords)
 
     def astype(self, dtype: DTypeLike, order: str = "K", casting: str = "unsafe",  # type: ignore[override]  # NumPy's
                subok: bool = True, copy: bool = True) -> Any:
@@ -446,14 +454,14 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
     _rank = 2.5
     __hash__ = None  # == makes a symbol
 
-    def _beside(self, other: Any) -> Any:
+    def _operand(self, other: Any) -> Any:
         return other.as_np_ndarray() if isinstance(other, Symbol) else NotImplemented
 
     def _binary(self, name: str, other: Any, reflected: bool) -> Any:
-        op, beside = _PROMOTING.get(name), self._beside(other)
-        if op is None or beside is NotImplemented:
+        op, operand = _PROMOTING.get(name), self._operand(other)
+        if op is None or operand is NotImplemented:
             return super()._binary(name, other, reflected)
-        return get(op)(*((beside, self) if reflected else (self, beside)))
+        return get(op)(*((operand, self) if reflected else (self, operand)))
 
     def _with_number(self, name: str, number: Any, reflected: bool) -> Any:
         if name == "truediv":

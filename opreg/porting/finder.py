@@ -93,10 +93,13 @@ class _Modules:
         if name in COMPANIONS:
             spec.loader = _Completed(spec.loader, self)
             return spec
-        if not self.is_own(spec.origin):
-            return None
-        spec.loader = _Rewriting(spec.loader.name, spec.loader.path)
-        spec.cached = None
+        return self.rewriting(spec) if self.is_own(spec.origin) else None
+
+    def rewriting(self, spec: ModuleSpec) -> ModuleSpec:
+        """A module's spec, whose loader rewrites the module if it belongs to the script."""
+        if type(spec.loader) is SourceFileLoader and self.is_own(spec.loader.path):
+            spec.loader = _Rewriting(spec.loader.name, spec.loader.path)
+            spec.cached = None
         return spec
 
 

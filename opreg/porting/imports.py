@@ -55,9 +55,9 @@ def imported(node: ast.Import, source: Source) -> None:
         elif name in MODULES:
             name, bound = MODULES[name], bound or name
         elif name.startswith("distutils.") or name in GONE:
-            if not _is_unused(bound or top, source):
+            if not _is_replaced(bound or top, source):
                 source.report(node, f"{name} is gone: {GONE[top]}")
-            elif name not in sys.stdlib_module_names:
+            elif name not in sys.stdlib_module_names or not _is_unused(bound or top, source):
                 continue
         elif name == "urllib2":
             name, bound = "urllib.request", bound or name
@@ -114,7 +114,7 @@ def starred(node: ast.ImportFrom, source: Source) -> None:
     for name, full in brought.items():
         if source.reads(name):
             module, _, member = full.rpartition(".")
-            source.need(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
+            source.add_import(f"import {full}" if not module or " as " in full else f"from {module} import {member}")
 
 
 def _write(node: ast.stmt, lines: list[str], source: Source) -> None:
@@ -140,6 +140,19 @@ def _says_absolute(source: Source) -> bool:
 
 def _is_unused(name: str, source: Source) -> bool:
     return not source.named(source.tree, name)
+
+
+def _is_replaced(name: str, source: Source) -> bool:
+    """Whether nothing needs a module's name once its members are replaced."""
+    return all(_replacing(node, source) for node in source.named(source.tree, name))
+
+
+def _replacing(node: ast.AST, source: Source) -> bool:
+    """Whether a name is a part of a dotted one that ``MEMBERS`` replaces."""
+    while isinstance(node := source.parents[node], ast.Attribute):
+        if source.resolve(node) in MEMBERS:
+            return not source.guarded(node) and isinstance(node.ctx, ast.Load)
+    return False
 
 
 def _unbuilt(module: str, level: int, source: Source) -> bool:
@@ -185,11 +198,11 @@ def member(node: ast.Attribute, source: Source) -> None:
     owner, _, name = new.rpartition(".")
     if owner.startswith("opreg"):
         if name not in source.bound:
-            source.need(f"from {owner} import {name}")
+            source.add_import(f"from {owner} import {name}")
         source.replace(node, name)
         return
     if owner and owner != "str":
-        source.need(f"import {owner}")
+        source.add_import(f"import {owner}")
     source.replace(node, new)
 
 
@@ -236,6 +249,6 @@ def loads(node: ast.Call, source: Source) -> None:
     if isinstance(argument, ast.Name) and isinstance(scope, ast.FunctionDef) and scope.name == "__init__" \
             and argument.id in {argument.arg for argument in scope.args.args} and isinstance(inside, ast.ClassDef) \
             and any(ast.unparse(base).endswith("Prop") for base in inside.bases):
-        source.need("import ast")
+        source.add_import("import ast")
         text = argument.id
         source.wrap_argument(node, argument, "ast.literal_eval(", f") if isinstance({text}, str) else {text}")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
 import operator
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Sequence
 from functools import total_ordering
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..core.files import reading
 
-__all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "cmp", "execfile", "apply", "divide",
-           "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype", "obj2sctype", "issctype",
-           "sctype2char", "find_common_type", "cast", "nbytes"]
+__all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "load_source", "cmp", "execfile",
+           "apply", "divide", "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype",
+           "obj2sctype", "issctype", "sctype2char", "find_common_type", "cast", "nbytes"]
 
 
 def strtobool(val: str) -> int:
@@ -85,6 +88,23 @@ def mkpath(name: str) -> None:
 def copy_tree(src: str, dst: str) -> None:
     """Copy the content of a folder into another one, which may exist."""
     shutil.copytree(src, dst, dirs_exist_ok=True)
+
+
+def load_source(name: str, pathname: str, file: Any = None) -> ModuleType:
+    """The module of a file, which is executed anew.
+
+    Raises
+    ------
+    ImportError
+        When the file's name does not end in that of a module.
+    """
+    spec = importlib.util.spec_from_file_location(name, pathname)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{pathname!r} is no file of a module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def cmp(x: Any, y: Any) -> int:

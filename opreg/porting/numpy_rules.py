@@ -25,18 +25,18 @@ def names(node: ast.Attribute, source: Source) -> None:
     elif full == "numpy.random.random_integers":
         source.report(node, "random_integers is gone: randint, whose upper end is not included")
     elif full == "numpy.safe_eval":
-        source.need("import ast")
+        source.add_import("import ast")
         source.replace(node, "ast.literal_eval")
     elif new is None:
         return
     elif new.startswith("import "):
         if (module := new.removeprefix("import ")) not in source.bound or source.aliases.get(module) == module:
-            source.need(new)
+            source.add_import(new)
             source.replace(node, module)
     elif new.startswith("opreg."):
         owner, _, name = new.rpartition(".")
         if name not in source.bound or source.aliases.get(name) == new:
-            source.need(f"from {owner} import {name}")
+            source.add_import(f"from {owner} import {name}")
             source.replace(node, name)
     elif new.startswith(":"):
         if new[1:] not in source.bound:
@@ -54,7 +54,7 @@ def _module(node: ast.AST, source: Source) -> str:
         node = node.value
         if source.resolve(node) == "numpy":
             return source.of(node)
-    source.need("import numpy")
+    source.add_import("import numpy")
     return "numpy"
 
 

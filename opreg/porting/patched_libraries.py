@@ -1,4 +1,4 @@
-"""Libraries that read modules, or start interpreters, themselves: pytest, its workers, multiprocessing.
+"""Libraries that read modules, or start interpreters, themselves: importlib, pytest, its workers, multiprocessing.
 
 Each is patched when a script imports it, so that tests rewritten by pytest, and other interpreters, import the same
 modules as the script.
@@ -7,8 +7,10 @@ modules as the script.
 from __future__ import annotations
 
 import ast
+import functools
 import os
 from collections.abc import Callable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -30,11 +32,26 @@ class Finder(Protocol):
     def is_own(self, path: str) -> bool:
         """Whether a file belongs to the script, and is not installed."""
 
+    def rewriting(self, spec: ModuleSpec) -> ModuleSpec:
+        """A module's spec, whose loader rewrites the module if it belongs to the script."""
+
 
 def complete(module: ModuleType, finder: Finder) -> None:
     """Patch a module that has just been imported, if it is in ``COMPANIONS``."""
     if (change := COMPANIONS.get(module.__name__)) is not None:
         change(module, finder)
+
+
+def _files(module: Any, finder: Finder) -> None:
+    """Rewrite modules that the script loads from a file by ``spec_from_file_location``."""
+    find = module.spec_from_file_location
+
+    @functools.wraps(find)
+    def spec_from_file_location(*args: Any, **keywords: Any) -> ModuleSpec | None:
+        spec = find(*args, **keywords)
+        return None if spec is None else finder.rewriting(spec)
+
+    module.spec_from_file_location = spec_from_file_location
 
 
 def _pytest(module: ModuleType, finder: Finder) -> None:
@@ -113,4 +130,4 @@ def _program(finder: Finder, main: str | None) -> str:
 #: Modules -> the patch that is applied after their import.
 COMPANIONS: dict[str, Callable[[ModuleType, Finder], None]] = {
     "_pytest.assertion.rewrite": _pytest, "xdist.workermanage": _workers,
-    "multiprocessing.spawn": _children}
+    "multiprocessing.spawn": _children, "importlib.util": _files}

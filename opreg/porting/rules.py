@@ -66,9 +66,9 @@ def builtin(node: ast.Name, source: Source) -> None:
     if not module:
         source.rename(node, name)
     elif module.startswith("opreg"):
-        source.need(f"from {module} import {name}")
+        source.add_import(f"from {module} import {name}")
     else:
-        source.need(f"import {module}")
+        source.add_import(f"import {module}")
         source.rename(node, new)
 
 
@@ -171,11 +171,11 @@ def comparing(node: ast.Call, source: Source) -> None:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     for keyword in node.keywords if name in ("sort", "sorted") else ():
         if keyword.arg == "cmp" and not any(keyword.arg == "key" for keyword in node.keywords):
-            source.need("import functools")
+            source.add_import("import functools")
             source.replace(keyword, f"key=functools.cmp_to_key({source.of(keyword.value)})")
     if name == "sort" and len(node.args) == 1 and not node.keywords and isinstance(
             node.args[0], (ast.Lambda, ast.Name)) and source.old and isinstance(source.parents[node], ast.Expr):
-        source.need("import functools")
+        source.add_import("import functools")
         source.wrap_argument(node, node.args[0], "key=functools.cmp_to_key(", ")")
     if name == "input" and "input" not in source.bound and source.old and isinstance(node.func, ast.Name) \
             and "raw_input" not in source.text:

@@ -222,7 +222,7 @@ class Source:
         length = len((node.id if isinstance(node, ast.Name) else node.attr).encode())
         self._changes.append([(end - length, end, name)])
 
-    def need(self, line: str) -> None:
+    def add_import(self, line: str) -> None:
         """Add an import to those at the beginning of the file."""
         if line not in self._own_imports:
             self._imports[line] = None
@@ -314,14 +314,14 @@ class Source:
         while (known := self._guarded.get(node)) is None:
             below.append(node)
             up = self.parents.get(node)
-            if up is None or self._asks(up, node):
+            if up is None or self._tests_version(up, node):
                 known = up is not None
                 break
             node = up
         self._guarded.update(dict.fromkeys(below, known))
         return known
 
-    def _asks(self, up: ast.AST, node: ast.AST) -> bool:
+    def _tests_version(self, up: ast.AST, node: ast.AST) -> bool:
         if not isinstance(up, (ast.If, ast.IfExp, ast.ExceptHandler, ast.Try)):
             return False
         if up not in self._asking:

@@ -39,6 +39,7 @@ MEMBERS = {
     "string.uppercase": "string.ascii_uppercase", "string.maketrans": "str.maketrans",
     "os.getcwdu": "os.getcwd", "sys.maxint": "sys.maxsize", "time.clock": "time.perf_counter",
     "fractions.gcd": "math.gcd", "pipes.quote": "shlex.quote", "imp.reload": "importlib.reload",
+    "imp.load_source": "opreg.porting.legacy.load_source",
     "inspect.getargspec": "inspect.getfullargspec", "cgi.escape": "html.escape",
     "distutils.spawn.find_executable": "shutil.which",
     "distutils.dir_util.remove_tree": "shutil.rmtree",

@@ -172,10 +172,10 @@ class AsyncKVStore(DistKVStore):
             entry = self._entries[name]
             with entry.locked(f"push of {name!r}"):
                 entry.fetch()
-                self._move(name, total, entry)
+                self._apply_update(name, total, entry)
                 entry.bring()
 
-    def _move(self, name: Key, total: NDArray, entry: _Entry) -> None:
+    def _apply_update(self, name: Key, total: NDArray, entry: _Entry) -> None:
         assert self._updater is not None
         if not isinstance(self._updater, Updater):
             self._updater(name, total, entry.weight)

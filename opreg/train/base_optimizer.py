@@ -16,6 +16,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.sparse_rules import updated
 
 from ..builtin.optimizers.bound_updates import Row, WeightGroup
+from ..core.attrs import Amount
 from ..core.cache import cached
 from ..core.mode import MODE
 from ..core.other_names import UPDATES
@@ -80,7 +81,7 @@ def rows(*columns: Any) -> list[tuple[Any, ...]]:
 
 
 # Methods by which a class updates a weight.
-_MOVES = ("update", "update_all", "_move", "update_multi_precision")
+_MOVES = ("update", "update_all", "_apply_update", "update_multi_precision")
 _methods = operator.attrgetter(*_MOVES)
 
 
@@ -190,7 +191,7 @@ class Optimizer(Checked):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}"
                                  + (f": {words}" if words else ""), name=name, obj=self)
 
-    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Index, str] | None = None, wd: float = 0.0,
+    def __init__(self, rescale_grad: float = 1.0, param_idx2name: Mapping[Index, str] | None = None, wd: Amount = 0.0,
                  clip_gradient: float | None = None, learning_rate: float | None = None,
                  lr_scheduler: LRScheduler | None = None, sym: Symbol | None = None, begin_num_update: int = 0,
                  multi_precision: bool = False, param_dict: Mapping[Index, Factors] | None = None):
@@ -289,12 +290,12 @@ class Optimizer(Checked):
         for update in updates:
             before = self._index_update_count.get(update[0]), self.num_update
             try:
-                self._move(*update)
+                self._apply_update(*update)
             except Exception:
                 self._uncount(update[0], *before)
                 raise
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count and apply an update that was checked."""
         name, states = self._operator(state)
         apply(name, weight, grad, *states, **self._attributes(*self._counted(index)))

@@ -138,7 +138,7 @@ class Signum(Optimizer):
     array([0.5, 1.5], dtype=float32)
     """
 
-    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: float = 0.0, **kwargs: Any):
+    def __init__(self, learning_rate: float = 0.01, momentum: Fraction = 0.9, wd_lh: Amount = 0.0, **kwargs: Any):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.momentum, self.wd_lh = momentum, wd_lh
 
@@ -175,7 +175,7 @@ class DCASGD(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> State:
         return (zeros_of(weight) if self.momentum else None), weight.copy()
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         mom, before = state
@@ -194,7 +194,7 @@ class SGLD(Optimizer):
     M. Welling, Y. Teh, Bayesian learning via stochastic gradient Langevin dynamics, 2011.
     """
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         lr = self._get_lr(index)
         step = (self._prepared(grad) + weight * self._get_wd(index)) * (-lr / 2)
@@ -281,7 +281,7 @@ class AdamW(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.correct_bias = correct_bias
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         lr, wd = attrs["lr"], attrs["wd"]
         scale = array([attrs.pop("rescale_grad")], weight.context, weight.dtype)
@@ -318,7 +318,7 @@ class LAMB(_Moments):
         super().__init__(learning_rate, beta1, beta2, epsilon, **kwargs)
         self.lower_bound, self.upper_bound, self.bias_correction = lower_bound, upper_bound, bias_correction
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         apply("_multi_lamb_update", weight, grad, *state, **self._betas, learning_rates=(attrs["lr"],),
                 wds=(attrs["wd"],), rescale_grad=self.rescale_grad, clip_gradient=self._bound,
@@ -344,7 +344,7 @@ class Adamax(_OfTwoStates):
         super().__init__(learning_rate=learning_rate, **kwargs)
         self.beta1, self.beta2 = beta1, beta2
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         lr = self._get_lr(index) / (1.0 - self.beta1**count)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
@@ -383,7 +383,7 @@ class Nadam(_Moments):
     def _momentum(self, count: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (count * self.schedule_decay))
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count = self._update_count(index)
         g = self._clip(grad * self.rescale_grad + weight * self._get_wd(index))
         now, later = self._momentum(count), self._momentum(count + 1)
@@ -464,7 +464,7 @@ class GroupAdaGrad(Optimizer):
     def _shape_of_states(self, weight: NDArray) -> Shape:
         return (weight.shape[0], *[1] * (weight.ndim - 1))
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         if self._get_wd(index):
             raise ArgumentError("GroupAdaGrad has no decay: expected wd=0")
         _, attrs = self._step(index)
@@ -542,7 +542,7 @@ class AdaDelta(_OfTwoStates):
         super().__init__(**kwargs)
         self.rho, self.epsilon = rho, epsilon
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         g = self._prepared(grad)
         squares, steps = state
@@ -637,7 +637,7 @@ class LARS(SGD):
         if w > 0.0 and g > 0.0:
             attrs["lr"] *= self.eta * w / (g + attrs["wd"] * w + self.eps)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         _, attrs = self._step(index)
         self._scaled(index, weight, grad, attrs)
         if state is None:
@@ -701,7 +701,7 @@ class LBSGD(SGD):
         part = {"linear": 1.0, "power2": 2.0, "sqrt": 0.5}[self.warmup_strategy]
         return 1.0 + (self.batch_scale - 1.0) * (count / last) ** part
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         lr, wd = self._get_lr(index), self._get_wd(index)
         count = self.init_updates + self._update_count(index) - self.begin_num_update
         if self.batch_scale != 1:
@@ -733,6 +733,6 @@ class Test(Optimizer):
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
         return zeros_of(weight)
 
-    def _move(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
+    def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         weight += grad * self.rescale_grad
         state[:] = weight

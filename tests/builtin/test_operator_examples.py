@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import operator
 
 import pytest
 
@@ -16,8 +17,8 @@ DOCUMENTED = {op.name: op.doc for op in operators() if _WORDS in op.doc and not 
 
 
 #: Packages with a file of examples for functions, which are run in each module that shows them.
-FACES = {"ops": "opreg.nn.ops", "mint": "opreg.nn.mint", "np": "opreg.builtin.numpy_names",
-         "numpy": "opreg.builtin.numpy_names"}
+FACES = {"ops": "opreg.nn.ops", "mint": "opreg.nn.mint", "mint.nn": "opreg.nn.mint.nn",
+         "np": "opreg.builtin.numpy_names", "numpy": "opreg.builtin.numpy_names"}
 
 
 def _run(name: str, example: str) -> None:
@@ -35,7 +36,7 @@ def test_the_example_of_an_operator_runs(name: str) -> None:
 @of_each(FACES)
 def test_the_examples_of_functions_run(face: str) -> None:
     """Each example is part of a docstring; those that two modules share print the same in both."""
-    shown = {name: getattr(getattr(mx, face), name, None) for name, _ in doc_examples(FACES[face])}
+    shown = {name: getattr(operator.attrgetter(face)(mx), name, None) for name, _ in doc_examples(FACES[face])}
     functions = {name: function for name, function in shown.items() if function is not None}
     assert face.startswith(("np", "numpy")) or functions.keys() == shown.keys()
     for name, function in functions.items():

@@ -13,10 +13,12 @@ import pytest
 
 import opreg
 from opreg import nn
+from opreg.cells.bailout import CallSignature
 from opreg.cells.cell import Cell
 from opreg.cells.grad import value_and_grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter
+from opreg.cells.python_op import Record, spec_of
 from opreg.cells.tensor import Tensor
 from opreg.core.registry import ops
 
@@ -202,3 +204,10 @@ def test_compiled_functions_of_several_threads_may_capture_one_parameter():
     finally:
         sys.setswitchinterval(before)
     assert others == [first] * 2 and found == [[first] * 40] * 3
+
+
+def test_inputs_that_are_only_places_on_the_tape_are_no_arguments() -> None:
+    weight = Parameter(Tensor([1.0]), name="w")
+    spec = spec_of(weight)
+    record = Record(lambda x: [x], [spec, spec], CallSignature(None, [spec], (weight,)), "_example")
+    assert (record.read, record.back([0], [0, 1]).read) == (1, 1)

@@ -596,7 +596,7 @@ def test_jvp_and_vjp_are_cells_too(run):
             assert numbers(run(product_(lambda a: a * a))(x(), several)) == ((X * X).tolist(), (2 * X * Y).tolist())
     assert numbers(run(Vjp(both))(x(), y(), (x(), y()))) == (
         ((X * Y).tolist(), (X + Y).tolist()), ((X * Y + Y).tolist(), (X * X + Y).tolist()))
-    with pytest.raises(TypeError, match="Vjp: fn must be a Cell or a function, got int"):
+    with pytest.raises(TypeError, match="Vjp: fn=3: expected a function"):
         Vjp(3)
 
 

@@ -163,6 +163,16 @@ def test_libraries_are_left_as_they_are(tmp_path: Path) -> None:
     assert opreg("as-mxnet", tmp_path / "a.py").stdout == "3 False False\n"
 
 
+def test_modules_that_a_script_loads_from_files_are_rewritten(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import imp\nfrom importlib import util\nfound = util.spec_from_file_location('one', 'config.txt.py')\n"
+        "one = util.module_from_spec(found)\nfound.loader.exec_module(one)\n"
+        "print(one.x, imp.load_source('two', 'config.txt.py').x, util.spec_from_file_location('a', 'a.txt'))\n")
+    (tmp_path / "config.txt.py").write_text("import numpy as np\nimport mxnet\nx = np.float(3), mxnet.__version__\n")
+    done = opreg("as-mxnet", "a.py", folder=tmp_path)
+    assert done.stdout == "(3.0, '1.9.1') (3.0, '1.9.1') None\n", done.stderr
+
+
 def test_a_script_of_python_2_runs(tmp_path: Path) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     (tmp_path / "a.py").write_text("import mxnet as mx\nx = 7\n\nprint x / 2, mx.nd.ones((x / 4,)).shape\n"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
+import queue
 import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,8 @@ import pytest
 
 import opreg as mx
 from opreg.backends.numba import cache
-from opreg.command import main
+from opreg.command import check, main
+from tests import processes
 from tests.test_architecture import ROOT
 
 #: An operator that one test registers is not registered in another.
@@ -126,7 +130,23 @@ def swish(opreg: Command, tmp_path: Path) -> Path:
     return path
 
 
-def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> None:
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks run in processes that are forked: imports take most of the time of those that the command starts."""
+
+    @contextlib.contextmanager
+    def process(words: dict[str, Any]) -> Iterator[tuple[Any, check.Lines]]:
+        program = f"import os, sys\nsys.argv[2] = str(os.getppid())\n{check._BEGIN}"
+        done = processes.run(program, json.dumps(sys.path), 0, json.dumps(words), folder=Path.cwd())
+        lines: check.Lines = queue.SimpleQueue()
+        for line in (*map(json.loads, done.stdout.splitlines()), None):
+            lines.put(line)
+        yield SimpleNamespace(wait=lambda: done.returncode), lines
+
+    monkeypatch.setattr(check, "_process", process)
+
+
+def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path, forked: None) -> None:
     code, out, _ = opreg("check", "cells.py:swish", "--input", "2x3", "--attr", "beta=2.0")
     assert code == 0 and ": 21 ok, 0 failed, " in out
     code, out, _ = opreg("check", f"{swish}:wrong", "--input", "2x3", "--json")
@@ -140,7 +160,10 @@ def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> No
     assert code == 0 and out.startswith("operator 'square'")
     code, out, _ = opreg("check", "square", "--input", "():float64")
     assert code == 0 and out.startswith("operator 'square'")
-    assert opreg("check", "_ones", "--attr", "shape=(2, 3)")[0] == 0  # it has no inputs
+
+
+def test_an_operator_without_inputs_is_checked(opreg: Command) -> None:
+    assert opreg("check", "_ones", "--attr", "shape=(2, 3)")[0] == 0
 
 
 @pytest.mark.parametrize("words, message", [
@@ -158,7 +181,8 @@ def test_check_reports_verdicts_of_a_function(opreg: Command, swish: Path) -> No
     (["relo", "--input", "2"], "Did you mean 'relu'"),
     (["broken.py:swish", "--input", "2"], "\n    1 / (__name__ != 'broken')\n"),
 ])
-def test_files_that_cannot_be_checked_are_refused(opreg: Command, swish: Path, words: list[str], message: str) -> None:
+def test_files_that_cannot_be_checked_are_refused(opreg: Command, swish: Path, forked: None, words: list[str],
+                                                  message: str) -> None:
     code, out, err = opreg("check", *words)
     assert (code, out) == (2, "") and message in err
     assert "__init__.py" not in err

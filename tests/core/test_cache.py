@@ -65,6 +65,18 @@ def test_results_by_arguments_are_cached_within_bounds() -> None:
                     assert not ast.unparse(node.args), f"{path}: {node.name}"
 
 
+def test_numbers_are_keys_by_value() -> None:
+    """Functions of numbers are ``cached_by_value``: for ``cached``, 0.0 equals -0.0 and 1.0 equals True."""
+    package = Path(mx.__file__).parent
+    for path in [path for folder in ("", "ndarray", "symbol") for path in (package / folder).resolve().rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(
+                    ast.unparse(each).startswith("cached(") and "typed" not in ast.unparse(each)
+                    for each in node.decorator_list):
+                assert "float" not in {ast.unparse(arg.annotation) for arg in node.args.args if arg.annotation}, (
+                    f"{path}: {node.name}")
+
+
 def test_prints_as_a_table() -> None:
     mx.nd.exp(mx.nd.ones((2,)))
     head, *rows = str(mx.caches()).splitlines()

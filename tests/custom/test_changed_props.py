@@ -105,6 +105,7 @@ def test_a_changed_prop_is_asked_again(way: str, change: str) -> None:
 DECLARED: dict[str, str] = {
     "default": "Scaled.__init__.__defaults__ = (3.0,)",
     "default by keyword": "Keyed.__init__.__kwdefaults__ = {'factor': 3.0}",
+    "element of defaults by keyword": "Keyed.__init__.__kwdefaults__['factor'] = 3.0",
     "constructor": "def made(self, factor=3.0):\n    Plain.__init__(self)\n    self.factor = float(factor)\n"
                    "Scaled.__init__ = made",
     "constructor with another attribute": "def made(self, factor=1.0, more=3.0):\n    Plain.__init__(self)\n"
@@ -127,7 +128,8 @@ class Keyed(Scaled):
     def __init__(self, *, factor=2.0): Scaled.__init__(self, factor)
 class Deeper(Scaled): pass
 """
-KINDS = {"default by keyword": "Keyed", "constructor of a base": "Deeper"}
+KINDS = {"default by keyword": "Keyed", "element of defaults by keyword": "Keyed",
+         "constructor of a base": "Deeper"}
 
 
 def composed(name: str) -> Callable[[nd.NDArray], nd.NDArray]:

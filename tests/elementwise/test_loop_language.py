@@ -30,7 +30,7 @@ from opreg.elementwise.expression import (
     where,
 )
 from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, specialised_loop
-from opreg.elementwise.loops import Loop, folded, gradient_of, lower, sets
+from opreg.elementwise.loops import Loop, folded, gradient_of, gradients, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
     RowLayout,
@@ -409,7 +409,7 @@ def test_gradients_are_central_differences(seed: int) -> None:
     g = np.random.default_rng(seed + 1).standard_normal(loop.results[0])
     dtype = np.dtype(float)
     for wrt, x in enumerate(ins):
-        derived = gradient_of(loop.rows, wrt)
+        derived = gradient_of(loop.rows, (wrt,))
         if isinstance(derived.result, float):
             assert derived.result == 0
             continue
@@ -441,8 +441,64 @@ def test_loops_become_operators(axis, exclude) -> None:
     described = sets(lambda x: x - row_max(x) + row_sum(square(x)) * row_min(x), axis, exclude=exclude)
     x = np.random.default_rng(0).standard_normal((2, 3, 4))
     (expected,) = run_loop(described.on([x.shape]), np, [x], None, x.dtype)
-    found = lower(described, described.rows.expression, array(x, dtype="float64"))
+    ((found, varies),) = lower(described, described.rows.expression, (array(x, dtype="float64"), ELEMENT))
+    assert varies == (True, True)
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-12)
+
+
+def _several(x, r, c, a):
+    return x * r * c + row_sum(x * c) * a, row_sum(square(x) + r) * r, column_sum(x * r * a), row_sum(c) * r + a
+
+
+def _alike(x, r, c, a):
+    """Results whose elements are equal within a set or among sets."""
+    return row_sum(r * a) + x * 0.0, column_sum(c * c), column_sum(r * a)
+
+
+def _of_sets(x, r):
+    return row_sum(x * x) * r, row_product(r) + row_sum(x)
+
+
+@pytest.mark.parametrize("function, inputs, shape, attrs", [
+    *[(_several, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 1, 0, -2)],
+    *[(_alike, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 0)],
+    (_of_sets, (ELEMENT, ROW), (2, 3, 4), {"axis": (0, 2)}),
+    (lambda x: (row_sum(x * x), row_sum(x)), (ELEMENT,), (2, 3, 4), {"axis": 1, "keepdims": False}),
+    *[(lambda x, r, k: (x * k + row_sum(x * r), row_sum(x) * k * r), (ELEMENT, ROW, RowLayout.CYCLE), (2, 6, 2),
+       {"axis": 2, "keepdims": False, "groups": groups}) for groups in (3, 0)]])
+def test_gradients_of_several_results_are_central_differences(function, inputs, shape, attrs) -> None:
+    described = sets(function, attrs["axis"], inputs, **{k: v for k, v in attrs.items() if k != "axis"})
+    loop, rng = described.on([shape] * len(inputs)), np.random.default_rng(0)
+    groups = (loop.view[1],) if described.groups is not None else None
+    of_sets = next((result for result, along in zip(loop.results, described.rows.results) if along is ROW), ())
+    sizes = {ELEMENT: shape, ROW: of_sets, COLUMN: shape[attrs["axis"]:][:1] if isinstance(attrs["axis"], int) else (),
+             RowLayout.ALL: (1,), RowLayout.CYCLE: groups}
+    if not of_sets:
+        sizes[ROW] = tuple(1 if i == attrs["axis"] % len(shape) else n for i, n in enumerate(shape))
+    ins = [rng.uniform(0.5, 1.5, sizes[along]) for along in inputs]
+    weights = [rng.standard_normal(result) for result in loop.results]
+    outs = run_loop(loop, np, ins, None, np.dtype(float))
+
+    def value(arrays, given):
+        return sum((out * w).sum() for out, w, use in zip(run_loop(loop, np, arrays, None, np.dtype(float)), weights,
+                                                          given) if use)
+
+    for given in itertools.product([True, False], repeat=len(weights)):
+        if not any(given):
+            continue
+        found = gradients(described, [array(w, dtype="float64") if use else None for w, use in zip(weights, given)],
+                          [array(x, dtype="float64") for x in ins], [array(y, dtype="float64") for y in outs],
+                          [True] * len(ins))
+        for i, (x, g) in enumerate(zip(ins, found)):
+            assert g is None or g.shape == x.shape
+            for at in np.ndindex(x.shape):
+                sides = []
+                for step in (1e-6, -1e-6):
+                    moved = [each.copy() for each in ins]
+                    moved[i][at] += step
+                    sides.append(value(moved, given))
+                slope = 0.0 if g is None else g.asnumpy()[at]
+                assert slope == pytest.approx((sides[0] - sides[1]) / 2e-6, rel=1e-5, abs=1e-6), (given, i, at)
 
 
 @pytest.mark.parametrize("name, attrs, count", [

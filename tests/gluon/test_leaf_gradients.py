@@ -4,6 +4,7 @@ program."""
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -302,5 +303,32 @@ def test_a_gradient_is_computed_in_the_array_of_its_parameter() -> None:
     m = Machine(True)
     plain(m)
     plan = next(iter(m.net._cached_op._placed.values()))
-    (_, compiled, _), = plan.kinds.values()
+    (_, compiled), = plan.kinds.values()
     assert [len(recorded.leaf_gradients) for plans in compiled.idle_recorded.values() for recorded in plans] == [4]
+
+
+@pytest.mark.parametrize("carried", (False, True))
+def test_a_network_does_not_keep_the_operators_before_it_alive(carried: bool) -> None:
+    m = Machine(True)
+    for _ in range(2):
+        with autograd.record():
+            before = nd.dot(m.x, m.weight)
+        if carried:
+            before.backward()
+        with autograd.record():
+            out = m.net(before)
+        out.backward()
+    assert m.net.first.bias.grad().asnumpy().any()
+    node = weakref.ref(before._entry[0])
+    del before, out
+    assert node() is None
+
+
+def test_an_array_that_replaces_another_in_the_list_of_a_parameter_is_read() -> None:
+    found = []
+    for hybrid in (True, False):
+        m = Machine(hybrid)
+        m.net(m.x)
+        m.net.first.bias.list_data()[0] = nd.ones((3,))
+        found.append(m.net(m.x).asnumpy())
+    np.testing.assert_allclose(*found, rtol=1e-6)

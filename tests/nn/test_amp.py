@@ -204,7 +204,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "dynamic": (ValueError, "init_loss_scale=0.5: expected a number", lambda: amp.DynamicLossScaleManager(0.5)),
     "dynamic factor": (ValueError, "scale_factor=-1: expected a number", lambda: amp.DynamicLossScaleManager(4, -1)),
     "dynamic window": (ValueError, "scale_window=0: expected an int", lambda: amp.DynamicLossScaleManager(4, 2, 0)),
-    "sense": (TypeError, "scale_sense must be a Cell or a Tensor, got float", lambda: step(Product(), 3.0)),
+    "sense": (TypeError, "scale_sense=3.0: expected a tensor or a Cell", lambda: step(Product(), 3.0)),
     "sense of two": (ValueError, r"shape \(\) or \(1,\), got \(2,\)", lambda: step(Product(), Tensor([1.0, 2.0]))),
     "finite": (TypeError, "all_finite: expected tensors, got int", lambda: amp.all_finite(3)),
     "network": (TypeError, "network must be a "

@@ -99,6 +99,17 @@ def numpy_manners() -> Iterator[None]:
     npx.reset_np()
 
 
+@pytest.mark.parametrize(("text", "shares"), [
+    ("x[0]", True), ("x[:1]", True), ("x[...]", True), ("x.reshape_view(3, 2)", True), ("x.reshape_view((-1,))", True),
+    ("x.reshape(3, 2)", False), ("x[0].reshape(3, 1)", False), ("np.reshape(x, -1)", False), ("x.ravel()", False),
+    ("np.split(x, 2)[0]", False), ("np.vsplit(x, 2)[1]", False), ("np.split(x, 3, axis=1)[0]", False),
+    ("np.array_split(x, 2)[0]", False), ("x.T", False), ("x[:, 1]", False), ("x.squeeze()", False)])
+def test_memory_is_shared_where_mxnet_shares_it(numpy_manners: None, text: str, shares: bool) -> None:
+    x = mnp.array(X)
+    eval(text, {"np": mnp, "x": x})[:] = 9
+    assert bool((x == 9).any()) == shares
+
+
 @pytest.mark.parametrize("text", CALLS)
 def test_calls_with_the_arguments_of_mxnet(numpy_manners: None, text: str) -> None:
     dtype, expected = CALLS[text]
@@ -447,7 +458,7 @@ def test_functions_of_numpy_keep_what_is_no_array_of_np() -> None:
 def test_memory_is_shared_by_an_array_and_its_views() -> None:
     x, y = mnp.array(X), mnp.array(X)
     for share in (mnp.may_share_memory, mnp.shares_memory, np.may_share_memory, np.shares_memory):
-        assert share(x, x) and share(x, x[1:]) and share(x.as_nd_ndarray(), x.reshape(-1)) and not share(x, y)
+        assert share(x, x) and share(x, x[1:]) and share(x.as_nd_ndarray(), x.reshape_view(-1)) and not share(x, y)
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [

@@ -29,7 +29,7 @@ UNSAID = frozenset([
     "AllGather", "AllReduce", "AlltoAll", "Broadcast", "ReduceScatter", "CTCLoss", "Correlation",
     "_boolean_mask_like", "_contrib_PSROIPooling", "_contrib_RROIAlign",
     "_contrib_calibrate_entropy", "_contrib_count_sketch", "_cvcopyMakeBorder", "_cvimresize", "_image_resize",
-    "_linalg_gelqf", "_linalg_syevd", "_normalize_expand", "_normalize_moments", "_normalize_scale", "_normalize_total",
+    "_linalg_gelqf", "_linalg_syevd", "_normalize_moments", "_normalize_scale",
     "lamb_update_phase2", "multi_sgd_update", "preloaded_multi_sgd_update", "sgd_update",
     "signsgd_update", "_arctan2", "_copysign", "_kept_by_deletion", "_npi_arctan2", "_npi_arctan2_scalar",
     "_npi_bincount", "_npi_copysign", "_npi_copysign_scalar", "_npi_eig", "_npi_eigh", "_npi_eigvals", "_npi_eigvalsh",

@@ -96,7 +96,7 @@ ROWS: list[Row] = [
         dtypes=("float64", "float32", "float16"), **_TRAIN),
     Row("LayerNorm", [normal(2, 4, 3), normal(4), normal(4, seed=1)], {"axis": 1, "eps": 0.1}, _layer(1, 0.1),
         **_TRAIN),
-    Row("LayerNorm", [normal(4, 3), normal(4), normal(4, seed=1)], {"axis": 0}, _layer(0), **_TRAIN),
+    Row("LayerNorm", [normal(4, 3, 2), normal(4), normal(4, seed=1)], {"axis": 0}, _layer(0), **_TRAIN),
     Row("LayerNorm", [normal(2, 2, 4), normal(4), normal(4, seed=1)], {"output_mean_var": True}, _layer(shown=True)),
     Row("InstanceNorm", [normal(2, 3, 4), normal(3), normal(3, seed=1)], {}, _group(0, 1e-3), **_TRAIN),
     Row("InstanceNorm", [normal(2, 3, 2, 2), normal(3), normal(3, seed=1)], {"eps": 0.1}, _group(0, 0.1), **_TRAIN),
@@ -117,68 +117,46 @@ ROWS: list[Row] = [
 ]
 
 # Operators of the gradients: they take the data, and statistics that need not be those of the data.
-_WORDS: list[tuple[dict[str, Any], tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = [
-    ({"over": "batch", "axis": 2}, (2, 3, 2), (2,), (0, 1)),
-    ({"over": "batch", "axis": 1}, (2, 3, 2), (3,), (0, 2)),
-    ({"over": "axis", "axis": 1}, (2, 3, 2), (2, 1, 2), (1,)),
-    ({"over": "axis", "axis": -1}, (2, 3), (2, 1), (1,)),
-    ({"over": "group", "num_groups": 2}, (2, 4, 3), (2, 2), ()),
-    ({"over": "group"}, (2, 3, 2), (2, 3), ()),
-]
 
 
-def _sums(words: dict[str, Any], axes: tuple[int, ...], like: np.ndarray, x: np.ndarray) -> np.ndarray:
-    if words["over"] == "group":
-        return x.reshape(*like.shape, -1).sum(2)
-    return x.sum(axes).reshape(like.shape)
-
-
-def _spread(words: dict[str, Any], values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    if words["over"] == "group":
-        return np.repeat(values.reshape(-1), x.size // values.size).reshape(x.shape)
-    if words["over"] == "batch":
-        values = _along(values, x.ndim, words["axis"])
-    return np.broadcast_to(values, x.shape)
-
-
-def _parts(words: dict[str, Any], shape: tuple[int, ...], small: tuple[int, ...], axes: tuple[int, ...]) -> list[Row]:
+def _of_channels(shape: tuple[int, ...], axis: int) -> list[Row]:
+    others, count = tuple(i for i in range(len(shape)) if i != axis % len(shape)), shape[axis]
     x, g = normal(*shape), normal(*shape, seed=1)
-    mean, product, total = (normal(*small, seed=seed) for seed in (2, 3, 4))
-    inverse, gamma = uniform(0.5, 1.5, *small), uniform(0.5, 1.5, small[-1], seed=1)
-    count = x.size // mean.size
+    mean, product, total = (normal(count, seed=seed) for seed in (2, 3, 4))
+    inverse, gamma = uniform(0.5, 1.5, count), uniform(0.5, 1.5, count, seed=1)
+    size = x.size // count
+
+    def spread(values):
+        return _along(values, len(shape), axis)
 
     def sums(g, x, mean, inverse):
-        product = g * (x - _spread(words, mean, x)) * _spread(words, inverse, x)
-        return _sums(words, axes, mean, product), _sums(words, axes, mean, g)
+        return (g * (x - spread(mean)) * spread(inverse)).sum(others), g.sum(others)
 
     def moments(x, like):
-        mean = _sums(words, axes, like, x) / count
-        var = _sums(words, axes, like, (x - _spread(words, mean, x)) ** 2) / count
-        return mean, 1.0 / np.sqrt(var + 0.1)
+        return x.mean(others), 1.0 / np.sqrt(x.var(others) + 0.1)
+
+    def through_moments(x, mean, g_mean, g_variance):
+        return (spread(g_mean) + 2 * (x - spread(mean)) * spread(g_variance)) / size
 
     def backward(g, x, mean, inverse, product, total, factor=1.0):
-        normal_x = (x - _spread(words, mean, x)) * _spread(words, inverse, x)
-        return _spread(words, inverse * factor, x) * (
-            g - _spread(words, total, x) / count - normal_x * _spread(words, product, x) / count)
+        normal_x = (x - spread(mean)) * spread(inverse)
+        return spread(inverse * factor) * (g - spread(total) / size - normal_x * spread(product) / size)
 
-    every: dict[str, Any] = {"second": True}
-    rows = [
-        Row("_normalize_scale", [x, mean], words, lambda x, v: x * _spread(words, v, x), (0, 1), **every),
-        Row("_normalize_total", [x, mean], words, lambda x, v: _sums(words, axes, v, x), (0,), **every),
-        Row("_normalize_expand", [mean, x], words, lambda v, x: _spread(words, v, x), (0,), **every),
+    words, every = {"axis": axis}, {"second": True}
+    return [
+        Row("_normalize_scale", [x, mean], words, lambda x, v: x * spread(v), (0, 1), **every),
         Row("_normalize_moments", [x, mean], {"eps": 0.1, **words}, moments, (0,), **every),
+        Row("_backward_normalize_moments", [x, mean, product, total], words, through_moments, (0, 1, 2, 3), **every),
         Row("_backward_normalize_sums", [g, x, mean, inverse], words, sums, (0, 1, 2, 3), **every),
         Row("_backward_normalize", [g, x, mean, inverse, product, total], {"scaled": False, **words}, backward,
             (0, 1, 2, 3, 4, 5), **every),
+        Row("_backward_normalize", [g, x, gamma, mean, inverse, product, total], words,
+            lambda g, x, gamma, *rest: backward(g, x, *rest, factor=gamma), tuple(range(7)), **every),
     ]
-    if words["over"] != "axis":
-        rows.append(Row("_backward_normalize", [g, x, gamma, mean, inverse, product, total], words,
-                        lambda g, x, gamma, *rest: backward(g, x, *rest, factor=gamma), tuple(range(7)), **every))
-    return rows
 
 
-for _words, _shape, _small, _axes in _WORDS:
-    ROWS += _parts(_words, _shape, _small, _axes)
+for _shape, _axis in [((2, 3, 2), 2), ((2, 3, 2, 2), 1), ((2, 3), -1), ((4, 3, 2), 0)]:
+    ROWS += _of_channels(_shape, _axis)
 
 
 def _layer_gradients(axis: int) -> Any:
@@ -192,11 +170,31 @@ def _layer_gradients(axis: int) -> Any:
     return expected
 
 
+
+def _group_gradients() -> Any:
+    def expected(g, x, gamma, mean, inverse):
+        size = x.size // mean.size
+        flat_g, flat_x = (each.reshape(*mean.shape, size) for each in (g, x))
+        mean, inverse = mean[..., None], inverse[..., None]
+        normal_x = (flat_x - mean) * inverse
+        product, total = (flat_g * normal_x).sum(2), flat_g.sum(2)
+        dx = (flat_g - (normal_x * product[..., None] + total[..., None]) / size) * inverse * gamma[:, None]
+        return dx.reshape(x.shape), product, total
+
+    return expected
+
+
 ROWS += [
     Row("_backward_LayerNorm", [normal(*shape), normal(*shape, seed=1), normal(shape[axis], seed=2), normal(*small),
                                 uniform(0.5, 1.5, *small)], {} if axis == -1 else {"axis": axis},
         _layer_gradients(axis), (0, 1, 2, 3, 4), True)
-    for shape, axis, small in [((3, 4), -1, (3, 1)), ((2, 3, 2), 1, (2, 1, 2)), ((1, 5), -1, (1, 1))]
+    for shape, axis, small in [((3, 4), -1, (3, 1)), ((2, 3, 2), 1, (2, 1, 2)), ((1, 5), -1, (1, 1)),
+                               ((2, 3, 2), -2, (2, 1, 2)), ((3, 2, 2), 0, (1, 2, 2))]
+] + [
+    Row("_backward_GroupNorm", [normal(*shape), normal(*shape, seed=1), normal(small[1], seed=2), normal(*small),
+                                uniform(0.5, 1.5, *small)], {"num_groups": groups}, _group_gradients(),
+        (0, 1, 2, 3, 4), True)
+    for shape, groups, small in [((2, 4, 3), 2, (2, 2)), ((2, 3, 2), 0, (2, 3)), ((1, 4), 1, (1, 1))]
 ] + [
     Row("_backward_L2Normalization", [normal(2, 3, 2), normal(2, 3, 2, seed=1), uniform(0.5, 1.5, *shape)],
         {"mode": mode}, grad=(0, 1, 2), second=True,

@@ -493,7 +493,7 @@ def test_poly_and_cosine_end_at_their_last_rate():
 @pytest.mark.parametrize("call, words", [
     (lambda: mx.lr_scheduler.FactorScheduler(step=0), "step=0"),
     (lambda: mx.lr_scheduler.FactorScheduler(step=1, factor=2), "factor=2"),
-    (lambda: mx.lr_scheduler.MultiFactorScheduler(step=3), "expected a list of ints"),
+    (lambda: mx.lr_scheduler.MultiFactorScheduler(step=3), "expected a tuple of ints"),
     (lambda: mx.lr_scheduler.MultiFactorScheduler(step=[3, 3]), "rising"),
     (lambda: mx.lr_scheduler.PolyScheduler(max_update=0), "max_update"),
     (lambda: mx.lr_scheduler.LRScheduler(warmup_mode="quick"), "'quick'. Valid: linear, constant"),

@@ -153,7 +153,7 @@ class Function:
             self.thread = threading.Thread(target=self._work, name="opreg compiler")
             self.thread.start()
 
-    def spent(self, seconds: float) -> None:
+    def add_numpy_time(self, seconds: float) -> None:
         """Count the time that NumPy took in place of the function. If the sum is as long as compiling takes, another
         thread compiles it."""
         self.left -= seconds
@@ -445,7 +445,7 @@ class CompilingStep(TieredStep):
         start = time.perf_counter()
         for step in self.steps:
             step()
-        function.spent(time.perf_counter() - start)
+        function.add_numpy_time(time.perf_counter() - start)
 
 
 def steps(function: Function, make: Callable[[], Callable[[], object]],

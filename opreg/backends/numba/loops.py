@@ -121,7 +121,7 @@ class _Program:
         """Write the instructions with one value per row that can be computed from this phase on."""
         self.lines += [f"    {self.statement(position)}" for position in self.rows.of_rows(phase)]
 
-    def through(self, phase: int) -> None:
+    def row_loop(self, phase: int) -> None:
         """Write the loop over a row for a phase."""
         reduced = self.rows.reduced(phase)
         for p in reduced:
@@ -157,7 +157,7 @@ class _Program:
                        for i, along in enumerate(self.rows.inputs) if along in (RowLayout.ROW, RowLayout.ALL)]
         self.of_the_row(0)
         for phase in range(self.last_phase + 1):
-            self.through(phase)
+            self.row_loop(phase)
             self.of_the_row(phase + 1)
         self.lines += [f"    out{j}[row] = {self.operand(result)}" for j, result in
                        enumerate(self.rows.expression.results) if self.rows.results[j] is RowLayout.ROW]

@@ -78,7 +78,7 @@ def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Calla
         starts = [builder.gep(array, [offset]) for array, offset in zip(places[::2], places[1::2])]
         zero, one, many = (n.type(number) for number in (0, 1, lanes(dtype)))
         whole = builder.mul(builder.sdiv(n, many), many)
-        for width, start, stop, step in ((kind.many(lanes(dtype)), zero, whole, many), (kind, whole, n, one)):
+        for width, start, stop, step in ((kind.vector_of(lanes(dtype)), zero, whole, many), (kind, whole, n, one)):
             with cgutils.for_range_slice(builder, start, stop, step) as (i, _):
                 compute(builder, width, starts, i)
         return context.get_dummy_value()

@@ -111,7 +111,7 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
     if function.address is None:
         start = time.perf_counter()
         otherwise()
-        function.spent(time.perf_counter() - start)
+        function.add_numpy_time(time.perf_counter() - start)
         return
     numbers, constant = table.numbers.copy(), np.array(constants or [0.0], function.dtype)
     numbers[0] = address_of(constant)

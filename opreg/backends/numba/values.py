@@ -71,14 +71,14 @@ class FloatFormat:
         return self._wide(_ir().FloatType() if self.bits == 32 else _ir().DoubleType())
 
     @property
-    def whole(self) -> ir.Type:
+    def integer_type(self) -> ir.Type:
         """The type of integers with the same width."""
         return self._wide(_ir().IntType(self.bits))
 
     def _wide(self, type: ir.Type) -> ir.Type:
         return type if self.lanes == 1 else _ir().VectorType(type, self.lanes)
 
-    def many(self, lanes: int) -> FloatFormat:
+    def vector_of(self, lanes: int) -> FloatFormat:
         """The same type with ``lanes`` elements in a value. Functions that compute in float64 do not accept it."""
         vector = copy.copy(self)
         vector.lanes = lanes
@@ -245,7 +245,7 @@ class FloatValue(Value):
 
     def bits(self) -> IntValue:
         """The bits of the value as an integer."""
-        return IntValue(self.builder, self.builder.bitcast(self.ir, self.kind.whole))
+        return IntValue(self.builder, self.builder.bitcast(self.ir, self.kind.integer_type))
 
     def number(self, bits: IntValue) -> FloatValue:
         """The value of this type with these bits."""
@@ -268,7 +268,7 @@ class FloatValue(Value):
         return self._new(self.builder.select(condition.ir, self.ir, self.of(other)))
 
     def replaced(self, condition: BoolValue, other: Operand) -> FloatValue:
-        """The other one where the condition holds, else the value."""
+        """``other`` where the condition holds, else this value."""
         return self._new(self.builder.select(condition.ir, self.of(other), self.ir))
 
     def truth(self) -> BoolValue:

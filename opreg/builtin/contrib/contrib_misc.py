@@ -59,7 +59,7 @@ def count_sketch(data, h, s, *, out_dim: Positive, processing_batch_size: int = 
 declare_form(count_sketch, "(..., n) (1..., n) (1..., n) -> (..., @out_dim)")
 
 
-@count_sketch.kernel()  # no body: a body can only add to existing arrays, and none has this length
+@count_sketch.kernel()  # no body: it takes half again as long, for its transposes, and twice for a small array
 def count_sketch_xp(xp, data, h, s, *, out_dim):
     result = xp.zeros((*data.shape[:-1], out_dim), wide(data).dtype)
     add_into(xp, result, (..., h.reshape(-1).astype(xp.int64)), data * s.reshape(-1))

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...core.attrs import Field, Schema
-from ...core.cache import cached
 from ...core.declarations import ZERO
+from ...core.keys import cached_by_value
 from ...core.op import Op
 from ...core.registry import REGISTERED, ops
 from ...core.value import BINARY, Value
@@ -57,7 +57,7 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
            wraps: bool = True) -> Op:
     """Register an element-wise operator of an array and a number. With integers the number wraps around to their dtype,
     or with ``wraps=False`` only the result does."""
-    @cached(1024)
+    @cached_by_value(1024)
     def among(scalar: float, dtype: np.dtype) -> Expression:
         """The expression for integer arrays: the scalar is truncated. If the result is an integer, the scalar is cast
         to the dtype as in MXNet, so that one that is too large wraps around."""

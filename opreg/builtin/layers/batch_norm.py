@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ...core.attrs import Amount, Fraction
 from ...core.op import Op
@@ -10,13 +10,12 @@ from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Norm
 from ...core.spec import as_dtype, check_axis, common_dtype
 from ...core.threads import by_rows
-from ...core.value import Value
 from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
 from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import folded
-from .normalize import count_of, from_statistics, layout_of, moments
+from .normalize import layout_of, moments
 
 __all__: list[str] = []
 
@@ -40,7 +39,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
                 eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                 out: Array | None, ndev: int = 1) -> tuple[Array, Array, Array, Array, Array]:
     """Output, mean, variance and the new moving mean and variance."""
-    layout = layout_of(data.shape, "batch", axis, 0)
+    layout = layout_of(data.shape, axis)
     x = wide(data).reshape(layout.view)
     target = out_like(out, x)
     offset = beta.reshape(layout.keep)
@@ -86,26 +85,6 @@ def _of_all_ranks(mean: Array, variance: Array) -> tuple[Array, Array, Array]:
     return overall, world().allreduce(variance + apart * apart, "mean"), apart
 
 
-def _batch_gradient(g: Sequence[Value | None], data: Value, gamma: Value, mean: Value, inverse: Value,
-                    slope: Value | None, moving: bool, fix_gamma: bool, axis: int, ndev: int = 1
-                    ) -> tuple[Value, Value, Value]:
-    """Gradients of data, gamma and beta; ``slope`` is the factor of ``data - mean`` from the gradient of the third
-    output."""
-    words = {"over": "batch", "axis": axis, "num_groups": 0}
-    product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, **words)
-    weights = [] if fix_gamma else [gamma]
-    if moving:
-        sums = [ops.AllReduce(each, op="mean") for each in (product, total)] if _shared(ndev) else [product, total]
-        dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, *sums, scaled=not fix_gamma, **words)
-        if g[1] is not None or slope is not None:
-            count = count_of(data, mean, words)
-            dx = dx + from_statistics(data, mean, None if g[1] is None else g[1] / count,
-                                       None if slope is None else slope / count, words)
-    else:
-        dx = ops._normalize_scale(g[0], inverse if fix_gamma else inverse * gamma, **words)
-    return dx, ops.zeros_like(gamma) if fix_gamma else product, total
-
-
 def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, population: bool = False
                         ) -> Callable[..., tuple[Array, ...]]:
     """Give an operator its rules, and its kernel, which is returned.
@@ -145,11 +124,21 @@ def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, p
         if not is_train and not use_global_stats:  # forward may have run in training
             mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
         elif output_mean_var and moving:
-            mean, inverse = ops._normalize_moments(data, mean, eps=eps, over="batch", axis=axis)
+            mean, inverse = ops._normalize_moments(data, mean, eps=eps, axis=axis)
         else:
             inverse = ops.rsqrt(third + eps) if variance else third
-        slope = None if g[2] is None else g[2] * 2.0 if variance else -g[2] * inverse * inverse * inverse
-        return _batch_gradient(g, data, gamma, mean, inverse, slope, moving, fix_gamma, axis, ndev)
+        product, total = ops._backward_normalize_sums(g[0], data, mean, inverse, axis=axis)
+        weights = [] if fix_gamma else [gamma]
+        d_gamma = ops.zeros_like(gamma) if fix_gamma else product
+        if not moving:
+            return ops._normalize_scale(g[0], inverse * gamma if weights else inverse, axis=axis), d_gamma, total
+        sums = [ops.AllReduce(each, op="mean") for each in (product, total)] if _shared(ndev) else [product, total]
+        dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, *sums, scaled=not fix_gamma, axis=axis)
+        if g[1] is not None or g[2] is not None:
+            g_mean, g_third = [ops.zeros_like(mean) if each is None else each for each in g[1:]]
+            g_variance = g_third if variance else g_third * inverse * inverse * inverse * -0.5
+            dx = dx + ops._backward_normalize_moments(data, mean, g_mean, g_variance, axis=axis)
+        return dx, d_gamma, total
 
     return batch_norm_xp
 

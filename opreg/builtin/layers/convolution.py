@@ -11,16 +11,18 @@ from typing import Literal
 
 import numpy as np
 
-from ...core.array_module import einsum_of
 from ...core.attrs import Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Attrs
 from ...core.spec import ANY, Shape, is_single_or_double, show
 from ...core.value import Value
+from ...elementwise.loops import sets
+from ...elementwise.rows import column_sum
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
+from ..looped import by_loop, looped
 from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
 from ..samples import of_rows
@@ -209,22 +211,12 @@ def convolution_bias(g, *, layout: Layout):
 by_layout(convolution_bias, (0,), ())
 
 
-@convolution_bias.infer
-def convolution_bias_infer(g, *, layout):
-    return (channels_first(g, layout)[1],)
+@looped(convolution_bias)
+def convolution_bias_loop(*, layout):
+    return sets(column_sum, layout.index("C"))
 
 
-@convolution_bias.kernel()  # no body: sums of short rows by NumPy's einsum take a third of the time
-def convolution_bias_xp(xp, g, *, layout):
-    g = wide(g)
-    if xp is np:
-        return einsum_of(xp)(f"{layout.lower()}->c", g)
-    return g.sum(tuple([axis for axis, letter in enumerate(layout) if letter != "C"]))
-
-
-@convolution_bias.grad
-def convolution_bias_grad(h, ins, outs, *, layout):
-    return (ops.broadcast_like(ops.Reshape(h, shape=tuple([-1 if axis == "C" else 1 for axis in layout])), ins[0]),)
+by_loop(convolution_bias)
 
 
 def _bias_gradient(g: Value, attrs: Attrs) -> Value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,29 +11,23 @@ from ...core.registry import declare, ops
 from ...core.spec import check_axis
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
-from ...elementwise.loops import Sets, sets
-from ...elementwise.rows import RowLayout, column_sum, row_mean
+from ...elementwise.loops import Sets, gradients, sets
+from ...elementwise.rows import RowLayout, column_sum, row_mean, row_size, row_sum
 from ..forms import declare_form
-from ..looped import looped
+from ..looped import by_loop, looped
+from ..outputs import like_inputs
 from ..samples import along, repeated, size_of
-from .normalize import (
-    backward_normalize_grad,
-    backward_sums_grad,
-    count_of,
-    from_statistics,
-)
 
 __all__: list[str] = []
 
 
-def _moved(dx: Value, data: Value, mean: Value, g_mean: Value | None, slope: Value | None, words: dict[str, Any]
-           ) -> Value:
-    """``dx`` plus the gradients through the two statistics, if there are any."""
-    if g_mean is None and slope is None:
+def _with_statistics(dx: Value, loop: Sets, g: Sequence[Value | None], ins: Sequence[Value], outs: Sequence[Value]
+                     ) -> Value | None:
+    """``dx``, the gradient of the data through the output, plus that through mean and deviation, if there is one."""
+    if g[1] is None and g[2] is None:
         return dx
-    count = count_of(data, mean, words)
-    return dx + from_statistics(data, mean, None if g_mean is None else g_mean / count,
-                                 None if slope is None else slope / count, words)
+    through = gradients(loop, [None, *g[1:]], ins, outs, (True, False, False))[0]
+    return dx if through is None else dx + through
 
 
 @declare(name="LayerNorm", types="*T:floating->*T", aliases=("_npx_layer_norm",), inplace=(0,),
@@ -71,18 +64,16 @@ def layer_norm_loop(*, axis, eps):
     return sets(_layer_norm, axis, (RowLayout.ELEMENT, RowLayout.COLUMN, RowLayout.COLUMN), eps=eps)
 
 
-@layer_norm.grad  # a loop of three results is not differentiated automatically
+@layer_norm.grad  # a loop reads data and gradient once for all three
 def layer_norm_grad(g, ins, outs, *, axis, eps, output_mean_var):
-    words = {"over": "axis", "axis": axis, "num_groups": 0}
     data, gamma, _ = ins
-    (g, g_mean, g_std), (_, mean, std) = g, outs
-    if output_mean_var:
-        g_mean = g_std = None
-        mean, inverse = ops._normalize_moments(data, mean, eps=eps, **words)
-    else:
-        inverse = 1.0 / std
-    dx, d_gamma, d_beta = ops._backward_LayerNorm(g, data, gamma, mean, inverse, axis=axis)
-    return _moved(dx, data, mean, g_mean, None if g_std is None else g_std * inverse, words), d_gamma, d_beta
+    _, mean, deviation = outs
+    if output_mean_var:  # gradients of these two outputs are blocked
+        g = (g[0], None, None)
+        mean, variance = ops.moments(data, axes=axis, keepdims=True)
+        deviation = ops.sqrt(variance + eps)
+    dx, d_gamma, d_beta = ops._backward_LayerNorm(g[0], data, gamma, mean, 1.0 / deviation, axis=axis)
+    return _with_statistics(dx, layer_norm_loop(axis=axis, eps=eps), g, ins, outs), d_gamma, d_beta
 
 
 @declare(name="_backward_LayerNorm", types="*T:floating->*T", inplace=(0,), outputs=("data", "gamma", "beta"),
@@ -119,28 +110,7 @@ def backward_layer_norm_vmap(ins, batched, *, axis):
     return dx, *sums
 
 
-@backward_layer_norm.grad
-def backward_layer_norm_grad(h, ins, outs, *, axis):
-    words: dict[str, Any] = {"over": "axis", "axis": axis, "num_groups": 0}
-    across: dict[str, Any] = {"over": "batch", "axis": axis}
-    g, data, gamma, mean, inverse = ins
-    h_data, h_gamma, h_beta = h
-    # The operators of the gradient, differentiated: first dx, from the scaled gradient and its sums.
-    scaled = ops._normalize_scale(g, gamma, **across)
-    sums = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
-    d_scaled, d_data, d_mean, d_inverse, *h_sums = backward_normalize_grad(
-        h_data, (scaled, data, mean, inverse, *sums), None, scaled=False, **words)
-    from_sums = backward_sums_grad(h_sums, (scaled, data, mean, inverse), sums, **words)
-    d_scaled, d_data, d_mean, d_inverse = map(operator.add, (d_scaled, d_data, d_mean, d_inverse), from_sums)
-    d_g = ops._normalize_scale(d_scaled, gamma, **across)
-    d_weight = ops._normalize_total(d_scaled * g, gamma, **across)
-    # Then the sums over all sets: of g times the normalised data, and of g.
-    d_g = (d_g + ops._normalize_scale(from_statistics(data, mean, None, inverse, words), h_gamma, **across)
-           + ops._normalize_expand(h_beta, g, **across))
-    scaled = ops._normalize_scale(g, h_gamma, **across)
-    product, total = ops._backward_normalize_sums(scaled, data, mean, inverse, **words)
-    return (d_g, d_data + ops._normalize_scale(scaled, inverse, **words), d_weight, d_mean - total * inverse,
-            d_inverse + product / inverse)
+by_loop(backward_layer_norm)
 
 
 @declare(name="InstanceNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "var"),
@@ -153,7 +123,7 @@ def instance_norm(data, gamma, beta, *, eps: Amount = 1e-3):
 
 
 declare_form(instance_norm, "(samples, channels, first, ...) (channels) (channels) -> (samples, channels, first, ...) "
-                      "(samples, channels) (samples, channels)")
+                            "(samples, channels) (samples, channels)")
 
 
 @declare(name="GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("output", "mean", "std"),
@@ -169,7 +139,7 @@ def group_norm(data, gamma, beta, *, num_groups: Positive = 1, eps: Amount = 1e-
 
 
 declare_form(group_norm, "(samples, @num_groups*n, first, ...) (@num_groups) (@num_groups) "
-                   "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
+                         "-> (samples, @num_groups*n, first, ...) (samples, @num_groups) (samples, @num_groups)")
 
 
 def _sample_norm(x: Any, gamma: Any, beta: Any, *, eps: float, inverse_shown: bool) -> Any:
@@ -191,21 +161,46 @@ def _declare_norm(op: Op, inverse_shown: bool) -> None:
 
     @op.grad
     def sample_grad(g: Any, ins: Sequence[Value], outs: Sequence[Value], *, num_groups: int = 0, eps: float,
-                    output_mean_var: bool = False) -> tuple[Value, Value, Value]:
-        words = {"over": "group", "axis": 1, "num_groups": num_groups}
-        (g, g_mean, g_last), (_, mean, last), (data, gamma, beta) = g, outs, ins
+                    output_mean_var: bool = False) -> tuple[Value | None, Value, Value]:
+        data, gamma, beta = ins
+        _, mean, last = outs
         inverse = last if inverse_shown else 1.0 / last
         if output_mean_var:  # gradients of these two outputs are blocked
-            g_mean = g_last = None
-            mean, inverse = ops._normalize_moments(data, mean, eps=eps, **words)
-        slope = None
-        if g_last is not None:
-            slope = -g_last * inverse * inverse * inverse if inverse_shown else g_last * inverse
-        product, total = ops._backward_normalize_sums(g, data, mean, inverse, **words)
-        dx = ops._backward_normalize(g, data, gamma, mean, inverse, product, total, **words)
-        return (_moved(dx, data, mean, g_mean, slope, words), ops._reduce_like(product, gamma),
-                ops._reduce_like(total, beta))
+            g = (g[0], None, None)
+            mean, variance = ops.moments(ops.Reshape(data, shape=(0, num_groups, -1)), axes=2)
+            inverse = 1.0 / ops.sqrt(variance + eps)
+        dx, product, total = ops._backward_GroupNorm(g[0], data, gamma, mean, inverse, num_groups=num_groups)
+        return (_with_statistics(dx, sample_loop(num_groups=num_groups, eps=eps), g, ins, outs),
+                ops._reduce_like(product, gamma), ops._reduce_like(total, beta))
 
 
 _declare_norm(instance_norm, True)
 _declare_norm(group_norm, False)
+
+
+@declare(name="_backward_GroupNorm", types="*T:floating->*T", inplace=(0,), outputs=("data", "product", "total"),
+         cheap=True)
+def backward_group_norm(g, data, gamma, mean, inverse, *, num_groups: int = 0):
+    """The gradient of the data of ``GroupNorm``, and the sums in each group of each sample of ``g`` times the
+    normalised data and of ``g``. With ``num_groups=0`` each channel is a group."""
+
+
+backward_group_norm.infer(like_inputs(0, 3, 3))
+
+
+def _through_sample_norm(g: Any, x: Any, gamma: Any, mean: Any, inverse: Any) -> Any:
+    # Without a centred copy of the data; the rounding this costs is that of the data themselves.
+    total, share = row_sum(g), 1.0 / row_size()
+    product = (row_sum(g * x) - mean * total) * inverse
+    slope = inverse * product * share
+    return (g - x * slope + (slope * mean - total * share)) * (inverse * gamma), product, total
+
+
+@looped(backward_group_norm)
+def backward_group_norm_loop(*, num_groups):
+    element, row = RowLayout.ELEMENT, RowLayout.ROW
+    return sets(_through_sample_norm, 2, (element, element, RowLayout.CYCLE, row, row), keepdims=False,
+                groups=num_groups)
+
+
+by_loop(backward_group_norm)

@@ -50,7 +50,7 @@ def l2_normalization_loop(*, eps, mode):
     return sets(_normalized, **_SUMMED[mode], eps=eps)
 
 
-@l2_normalization.grad  # a loop of two results is not differentiated automatically
+@l2_normalization.grad  # a loop of the output reads each set once
 def l2_normalization_grad(g, ins, outs, *, mode):
     (g, g_norm), (y, norm) = g, outs
     dx = ops._backward_L2Normalization(g, y, norm, mode=mode)

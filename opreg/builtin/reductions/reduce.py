@@ -217,7 +217,7 @@ def moments_loop(*, axes, keepdims):
     return sets(_moments, axes, keepdims=keepdims, integer_dtype="float64")
 
 
-@moments.grad  # the loop has two results, and a gradient is derived only for loops with one result
+@moments.grad  # the derivative of the loop adds differences to the mean, whose sum is zero
 def moments_grad(g, ins, outs, *, axes, keepdims):
     (x,), (mean, _) = ins, outs
     apart = ops.elemwise_sub(x, ops._backward_sum(mean, x, axis=axes, keepdims=keepdims))
@@ -319,7 +319,7 @@ declare_gradient(cumsum, cumsum_backward)
 def _declare_cumulative_sum(op: Op) -> None:
     """Declare the kernel of sums so far, or back from the end in the shape of a second input."""
 
-    @op.kernel()  # no body: loops have no sums so far
+    @op.kernel()  # no body: loops have no running sums
     def running_xp(xp, a, *like, axis, dtype=None):
         a = a if dtype is None else a.astype(dtype, copy=False)
         wide = xp.float32 if is_narrow(a.dtype) else None

@@ -75,7 +75,7 @@ def adaptive_pooling_data(g, data, *, output_size: int | tuple[int, ...] = ()):
 
 
 adaptive_pooling_data.infer(like_inputs(1))
-declare_gradient(adaptive_pooling, adaptive_pooling_data)
+declare_gradient(adaptive_pooling, adaptive_pooling_data)  # derived from the body it takes 1.1 to 1.3 times as long
 
 
 # -------------------------------------------------------------------------------------- BilinearResize2D
@@ -145,4 +145,4 @@ def bilinear_resize_data(g, data, *, align_corners: bool = True):
 
 
 bilinear_resize_data.infer(like_inputs(1))
-declare_gradient(bilinear_resize, bilinear_resize_data)
+declare_gradient(bilinear_resize, bilinear_resize_data)  # derived from the body it takes up to 1.15 times as long

@@ -82,7 +82,7 @@ def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
 
 
 grid_generator_data.infer(like_inputs(1))
-declare_gradient(grid_generator, grid_generator_data)
+declare_gradient(grid_generator, grid_generator_data)  # derived from the body it takes 1.15 times as long
 
 
 # --------------------------------------------------------------------------------------- BilinearSampler

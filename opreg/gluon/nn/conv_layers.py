@@ -11,7 +11,7 @@ from opreg.symbol.symbol import Variable
 
 from ...base import numeric_types
 from ...core.attrs import Count
-from ...core.settings import whole_number
+from ...core.settings import dimensions, whole_number
 from ...errors import did_you_mean
 from ...train.initializer import InitializerLike
 from ..errors import BlockError
@@ -745,8 +745,9 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding: Sizes = 0, **kwargs: Any):
         super().__init__(**kwargs)
-        if isinstance(padding, numeric_types):
-            padding = (0, 0, 0, 0, padding, padding, padding, padding)
+        padding = dimensions("ReflectionPad2D: padding", padding)
+        if len(padding) == 1:
+            padding = (0, 0, 0, 0, *padding * 4)
         if len(padding) != 8:
             raise BlockError(f"ReflectionPad2D: expected a number, or 8 of them, got {padding}")
         self._padding = padding

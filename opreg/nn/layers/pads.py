@@ -132,7 +132,14 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all."""
+    """``value`` around the last three axes; ``padding`` has six numbers, last axis first, or is one for all.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ConstantPad3d(1, 9.0)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3
 
@@ -171,7 +178,14 @@ class ReflectionPad2d(_ReflectionPad):
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers."""
+    """Pad the last three axes by reflection at their outermost elements; ``padding`` has six numbers.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ReflectionPad3d(1)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3
 
@@ -209,6 +223,13 @@ class ReplicationPad2d(_ReplicationPad):
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """The outermost elements of the last three axes repeated; ``padding`` has six numbers."""
+    """The outermost elements of the last three axes repeated; ``padding`` has six numbers.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ReplicationPad3d(1)(ops.ones((1, 2, 4, 4, 4))).shape
+    (1, 2, 6, 6, 6)
+    """
 
     _axes = 3

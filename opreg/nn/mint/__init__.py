@@ -12,6 +12,7 @@ axes, and indices are int64. All are made from ``ops``: they have gradients, and
 from __future__ import annotations
 
 from ...core.doc_examples import add_examples
+from ...core.named_errors import name_errors
 from ..ops import (
     abs,
     acos,
@@ -169,3 +170,4 @@ __all__ = [  # noqa: PLE0604
     *functions.__all__]
 
 add_examples(__name__, globals(), "from opreg import Tensor, mint")
+name_errors(__name__, globals(), __all__)

@@ -50,6 +50,7 @@ from ...cells.dtype import (
     uint64 as uint64,
 )
 from ...core.doc_examples import add_examples
+from ...core.named_errors import name_errors
 from . import creation, elementwise, lookups, moving, products, reductions
 from .creation import *  # noqa: F403
 from .elementwise import *  # noqa: F403
@@ -69,3 +70,5 @@ if not TYPE_CHECKING:  # type checkers read the star imports
                *reductions.__all__]
 
 add_examples("opreg.builtin.numpy_names", globals(), "from opreg import numpy as np")
+if not TYPE_CHECKING:
+    name_errors(__name__, globals(), __all__)

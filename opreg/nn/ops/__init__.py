@@ -20,6 +20,7 @@ from ...cells.taylor import derivative, jet, linearize
 from ...cells.tensor_hooks import HookBackward, InsertGradientOf
 from ...cells.vmap import vmap
 from ...core.doc_examples import add_examples
+from ...core.named_errors import name_errors
 from ...errors import did_you_mean
 from ..compiler_settings import add_flags, constexpr
 from . import (
@@ -111,3 +112,5 @@ if not TYPE_CHECKING:  # type checkers read the star imports
 
 attach()
 add_examples(__name__, globals(), "import opreg as ms", "from opreg import Tensor, ops")
+if not TYPE_CHECKING:
+    name_errors(__name__, globals(), __all__)

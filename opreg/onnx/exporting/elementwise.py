@@ -162,7 +162,7 @@ PRIMITIVES: dict[str, Instruction] = {
     "maximum": lambda g, x, y: g.larger(x, y), "minimum": lambda g, x, y: g.smaller(x, y),
     "erf": _one("Erf"), "erfinv": _erfinv, "gamma": _gamma, "gammaln": _gammaln,
     "where": lambda g, c, x, y: g.where(c, x, y),
-    # For int64, with the dtype of the result.
+    # Translations for int64 take the dtype of the result.
     "whole divide": _quotient, "whole power": _whole_power, "whole mod": lambda g, x, y, dtype: _remainder(g, x, y),
     "whole reciprocal": lambda g, x, dtype: _quotient(g, g.filled(1, x, x.dtype), x, dtype),
 }

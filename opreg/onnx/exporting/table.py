@@ -291,7 +291,7 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
 def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     """Translate an operator that is a loop with a value for each element."""
     described = None if use.op.rules.sets is None else use.op.rules.sets(use.attrs)
-    if described is None or described.rows.results != (RowLayout.ELEMENT,):
+    if described is None or described.rows.results != (RowLayout.ELEMENT,) or not described.keepdims:
         return None
     rank = len(ins[described.rows.inputs.index(RowLayout.ELEMENT)].shape)
     single = described.scalar and described.axis == ()  # each element is a set of its own

@@ -18,6 +18,7 @@ import numpy as np
 from opreg.builtin.lookup import gather, indexing
 from opreg.core.addresses import address_of
 from opreg.core.cache import cached
+from opreg.core.keys import cached_by_value
 from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.spec import Shape, check_axis
@@ -231,7 +232,7 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
         "long long inner) {", *indented(_item_loop(digits, ["inner"], body)), "}", ""])
 
 
-@cached(64)
+@cached_by_value(64)
 def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lanes: int = 1, last: bool = True,
                on: float = 1.0, off: float = 0.0) -> str:
     """The text of the kernel ``put``: along an axis it writes ``on``, or an element of an array, at each index, and

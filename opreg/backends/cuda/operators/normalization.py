@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opreg.builtin.layers import batch_norm
-from opreg.builtin.layers.normalize import Layout, layout_of
+from opreg.builtin.layers.normalize import layout_of
 from opreg.core.launch import Call
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import maximum, sqrt, square
@@ -36,16 +36,6 @@ def _sets(call: Call, function: Callable[..., Any], ins: Sequence[tuple[Array, R
 def _elementwise(call: Call, function: Callable[..., Any], ins: Sequence[Array], outs: Sequence[Array | None],
                  **settings: Any) -> Callable:
     return elementwise.bound_to(traced(function, len(ins), **settings), ins, outs, call.xp)
-
-
-def _layout(call: Call, data: Array) -> tuple[Layout, list[int]]:
-    """The layout of the data, and the axes of its view that are reduced."""
-    layout = layout_of(data.shape, call.attrs["over"], call.attrs["axis"], call.attrs["num_groups"])
-    return layout, _reduced(layout)
-
-
-def _reduced(layout: Layout) -> list[int]:
-    return ["ijk".index(letter) for letter in layout.total.split("->")[0] if letter not in layout.total.split("->")[1]]
 
 
 def _view(out: Array | None, shape: tuple[int, ...]) -> Array | None:
@@ -103,12 +93,12 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
     def steps(call: Call) -> list[Callable]:
         attrs = call.attrs
         data, gamma, beta, moving_mean, moving_var = call.ins
-        layout = layout_of(data.shape, "batch", attrs.get("axis", 1), 0)
+        layout = layout_of(data.shape, attrs.get("axis", 1))
         scaled = not attrs.get("fix_gamma", False)
         vectors = [*([gamma] if scaled else []), beta, moving_mean, moving_var]
         ins = [(data.reshape(layout.view), _ELEMENT), *[(vector.reshape(layout.keep), _SET) for vector in vectors]]
         y = _view(call.outs[0], layout.view)
-        axes = _reduced(layout)
+        axes = layout.axes
         if not call.is_train or attrs.get("use_global_stats", False):
             factors = [call.scratch(i, layout.keep, beta.dtype) for i in range(2)]
             result = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],

@@ -10,7 +10,7 @@ from opreg.builtin.elementwise.elementwise import attach
 from opreg.builtin.forms import declare_form
 from opreg.builtin.matrices.dense import dense_weight, product
 from opreg.builtin.outputs import wide
-from opreg.core.cache import cached
+from opreg.core.keys import cached_by_value
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import KEPT, PRIMITIVES, Expression, Instruction
 from opreg.typing import Array, ArrayModule
@@ -54,7 +54,7 @@ dropped = private("_dropped", ("data", "draw"), "The data times a factor where a
                   inplace=(0,))
 
 
-@cached(64)
+@cached_by_value(64)
 def _product(share: float, factor: float) -> Expression:
     multiply = PRIMITIVES["multiply"]
     return Expression.of(2, [Instruction(KEPT, (0, 1, share)), Instruction(multiply, (2, factor)),

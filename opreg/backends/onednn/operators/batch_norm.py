@@ -10,7 +10,7 @@ import numpy as np
 from opreg.builtin.layers.batch_norm import batch_norm, batch_norm_xp
 from opreg.builtin.layers.sliding import channels_first
 from opreg.core import threads
-from opreg.core.cache import cached
+from opreg.core.keys import cached_by_value
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.spec import Shape, strides_of
@@ -29,7 +29,7 @@ __all__: list[str] = []
 LAST = "NHWC"
 
 
-@cached(1024)
+@cached_by_value(1024)
 def _norm(part: Part, shape: Shape, eps: float, measured: bool) -> Description:
     geometry, strides = Norm(channels_first(shape, LAST), eps, measured), channels_first(strides_of(shape), LAST)
     return geometry, tuple([strides if len(shape) > 1 else (1,) for shape in geometry.shapes(part)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from opreg.builtin.layers.normalize import backward_normalize_xp, backward_sums_xp
+from opreg.builtin.layers.normalize import backward_normalize_loop, backward_sums_xp
 from opreg.builtin.layouts import by_axis
+from opreg.builtin.looped import results_of
 from opreg.builtin.outputs import like_inputs
 
 from ...private_operators import private
@@ -22,6 +23,7 @@ batch_norm_gradient.infer(like_inputs(1, -1, -1))
 @batch_norm_gradient.kernel()
 def batch_norm_gradient_xp(xp, g, data, *vectors, axis):
     *gamma, mean, inverse = vectors
-    words = {"over": "batch", "axis": axis, "num_groups": 0}
-    product, total = backward_sums_xp(xp, g, data, mean, inverse, **words)
-    return backward_normalize_xp(xp, g, data, *gamma, mean, inverse, product, total, **words), product, total
+    sums = backward_sums_xp(xp, g, data, mean, inverse, axis=axis)
+    arrays = [g, data, *gamma, mean, inverse, *sums]
+    loop = backward_normalize_loop(scaled=bool(gamma), axis=axis).on([array.shape for array in arrays], ufuncs=True)
+    return results_of(loop, xp, arrays, None, {}), *sums

@@ -92,10 +92,10 @@ class Adam(_Rule):
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
         correction = ops.sqrt(1 - ops.pow(group["betas"][1], step))
-        self._follow(group, rate, step, p, g, states, 1.0, group["eps"] / correction, correction)
+        self._update_parameter(group, rate, step, p, g, states, 1.0, group["eps"] / correction, correction)
 
-    def _follow(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any], decay: Any,
-                eps: Any, correction: Any) -> None:
+    def _update_parameter(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, states: Sequence[Any],
+                          decay: Any, eps: Any, correction: Any) -> None:
         first, second = group["betas"]
         m = assign(states[0], states[0] * first + g * (1 - first))
         v = assign(states[1], states[1] * second + g * g * (1 - second))
@@ -113,8 +113,8 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
     def _change(self, group: dict[str, Any], rate: Any, step: Any, p: Any, g: Any, *states: Any) -> None:
-        self._follow(group, rate, step, p, g, states, 1 - rate * group["weight_decay"], group["eps"],
-                     ops.sqrt(1 - ops.pow(group["betas"][1], step)))
+        self._update_parameter(group, rate, step, p, g, states, 1 - rate * group["weight_decay"], group["eps"],
+                               ops.sqrt(1 - ops.pow(group["betas"][1], step)))
 
 
 class Adamax(_Rule):

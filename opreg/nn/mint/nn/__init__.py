@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from ....core.doc_examples import add_examples
 from ... import layers as _layers
 from ... import losses as _losses
 from . import functional, layers
@@ -31,3 +32,5 @@ __all__ = [  # noqa: PLE0604
     "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "SELU", "Sigmoid",
     "SoftMarginLoss", "Softshrink", "Tanh", "functional",
     *layers.__all__]
+
+add_examples(__name__, globals(), "from opreg import Tensor, mint")

@@ -255,10 +255,10 @@ class _Forest:
         for _ in range(self.depth):
             value = gather_along(node, x, ops.take(node.lift(self.features), at, axis=0), 1)
             yes, no = [ops.take(node.lift(child.astype(np.int64)), at, axis=0) for child in self.children]
-            at = ops._npi_where(self._goes(value, at), yes, no)
+            at = ops._npi_where(self._takes_first(value, at), yes, no)
         return at
 
-    def _goes(self, value: Any, at: Any) -> Any:
+    def _takes_first(self, value: Any, at: Any) -> Any:
         """Whether a row goes to the first child of a node."""
         node = self.node
         limits = node.cast(ops.take(node.lift(self.values), at, axis=0), node.dtype(value))

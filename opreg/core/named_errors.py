@@ -1,0 +1,131 @@
+"""Public functions whose errors name them: the function, the argument, and the values that it takes.
+
+An exception of Python or NumPy becomes an `OpError` that is still an instance of its own class; exceptions of users'
+code leave as they are. A call without an error costs one more function call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from typing import Any, TypeVar
+
+from ..errors import ArgumentError, OpError, as_op_error, did_you_mean, is_users, list_names, note, other_count
+from .settings import expected_words
+
+__all__ = ["name_errors", "named"]
+
+R = TypeVar("R")
+
+
+def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterable[str]) -> None:
+    """Replace functions of a package, given by name, by ones whose errors name them.
+
+    Parameters
+    ----------
+    module : str
+        The package in which users find the functions.
+    functions : mapping
+        Its names.
+    names : iterable of str
+        The public ones; classes, and functions of other packages, stay as they are.
+    """
+    for name in names:
+        function = functions[name]
+        if isinstance(function, types.FunctionType) and function.__module__.startswith(f"{module}."):
+            functions[name] = named(function, module)
+
+
+def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
+    """A function whose errors name it.
+
+    Examples
+    --------
+    >>> from opreg import ops
+    >>> ops.full((2,), "a")
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: full: fill_value='a': expected a tensor or a number
+    >>> def halve(x, times=1): return x / 2 ** times
+    >>> named(halve)(3.0, tims=2)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: halve() takes no keyword 'tims'. Did you mean 'times'? Valid: x, times.
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> R:
+        try:
+            return function(*args, **keywords)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OpError) as error:
+            raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
+
+    if module:
+        call.__module__ = module  # pickle looks for it there
+    return call
+
+
+def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+               ) -> Exception:
+    """An exception, or the error that names the function, and the argument if one has the wrong kind."""
+    name = function.__name__
+    assert error.__traceback__ is not None
+    if is_users(error.__traceback__.tb_next):
+        return error
+    begins = re.match(rf"(operator |\w+\.)?{name}\b", str(error))
+    if isinstance(error, OpError):
+        if begins:
+            return error
+        told = _wrong_kind(function, args, keywords)
+        if told is None:
+            note(error, f"in {name}")
+        return told or error
+    if begins and error.__traceback__.tb_next is not None:
+        return as_op_error(error)
+    told = _wrong_call(function, args, keywords) or _wrong_kind(function, args, keywords)
+    return as_op_error(error, name) if told is None else told.with_traceback(error.__traceback__)
+
+
+def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+                ) -> ArgumentError | None:
+    """An error for arguments that a function's signature does not take."""
+    name, signature = function.__name__, inspect.signature(function)
+    try:
+        signature.bind(*args, **keywords)
+        return None
+    except TypeError as error:
+        parameters = signature.parameters
+        unknown = [word for word in keywords if word not in parameters]
+        positional = [word for word, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+        needed = [word for word, each in parameters.items() if each.default is each.empty and word not in keywords
+                  and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and word not in
+                  positional[:len(args)]]
+        if unknown:
+            text = f"{name}() takes no keyword {unknown[0]!r}. {did_you_mean(unknown[0], parameters)}"
+        elif needed:
+            text = f"{name}() needs {list_names(needed)}. It takes {list_names([*parameters])}"
+        elif len(args) > len(positional):
+            text = f"{name}(): {other_count(positional, len(args), 'argument')}"
+        else:
+            text = f"{name}(): {error}"
+        told = ArgumentError(text)
+        told.__suppress_context__ = True
+        return told
+
+
+def _wrong_kind(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+                ) -> ArgumentError | None:
+    """An error for the first argument that is none of the values that its annotation allows."""
+    signature = inspect.signature(function)
+    for name, value in signature.bind(*args, **keywords).arguments.items():
+        parameter = signature.parameters[name]
+        words = expected_words(value, parameter.annotation) if parameter.kind not in (
+            parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and value is not parameter.default else ""
+        if words:
+            shown = repr(value)
+            shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+            told = ArgumentError(f"{function.__name__}: {name}={shown}: expected {words}")
+            told.__suppress_context__ = True
+            return told
+    return None

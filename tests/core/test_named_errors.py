@@ -1,0 +1,61 @@
+"""Errors of public functions name them; exceptions of users' code leave as they are."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opreg as mx
+from opreg import ops
+from opreg.core.named_errors import named
+from opreg.errors import ArgumentError, OpError, ShapeError
+
+Tensor = mx.Tensor
+
+
+def _third(values: Any, at: int = 2) -> Any:
+    if at < 0:
+        raise ShapeError("too few")
+    return values[at] if at else float("_third: no number")
+
+
+#: ``_third`` as if it were opreg's, in that its frames are no user code.
+third = named(_third)
+
+
+def test_exceptions_of_users_functions_leave_as_they_are() -> None:
+    def body(x: Any) -> Any:
+        return {}["missing"]
+
+    for call in (lambda: ops.vmap(body)(Tensor([1.0])), lambda: ops.grad(body)(Tensor([1.0])),
+                 lambda: third([])):
+        with pytest.raises(LookupError) as caught:
+            call()
+        assert type(caught.value) in (KeyError, IndexError) and not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    (lambda: ops.gather(Tensor([1.0]), Tensor([0]), "a"), TypeError, "gather: axis must be an int, got str"),
+    (lambda: ops.sum(Tensor([1.0]), 1.5), ArgumentError, "^sum: dim=1.5: expected an int or a tuple of ints or None"),
+    (lambda: ops.concat(3), TypeError, "^concat: expected a list or tuple of tensors, got int"),
+    (lambda: ops.clamp(Tensor([1.0]), mn=1), ArgumentError, r"^clamp\(\) takes no keyword 'mn'. Did you mean 'min'"),
+    (lambda: mx.np.split(mx.np.ones(3), 2), ValueError, "^split: array split does not result in an equal division"),
+])
+def test_errors_name_the_function(call: Any, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        call()
+    assert isinstance(caught.value, OpError)
+
+
+def test_an_error_of_opreg_without_the_name_has_a_note() -> None:
+    with pytest.raises(ShapeError) as caught:
+        ops.add(Tensor(np.ones(2)), Tensor(np.ones(3)))
+    assert caught.value.__notes__[-1] == "in add"
+
+
+def test_functions_are_pickled_by_their_public_module() -> None:
+    for function in (ops.relu, mx.mint.add, mx.np.zeros, mx.np.abs):
+        assert pickle.loads(pickle.dumps(function)) is function
