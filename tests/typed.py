@@ -229,7 +229,7 @@ def functions(x: Tensor) -> Tensor:
     """Functions of tensors and of values that become tensors."""
     value, place = ops.max(x, axis=0)
     one: Tensor = ops.atleast_1d(np.float32(2.5))
-    several: list[Tensor] = ops.atleast_1d([1, [2, 3]])
+    several: tuple[Tensor, ...] = ops.atleast_1d([1, [2, 3]])
     rows: tuple[Tensor, ...] = ops.split(ops.reshape([1, 2, 3, 4], (2, 2)), 1)
     places: tuple[Tensor, ...] = ops.nonzero(x, as_tuple=True)
     count: int = ops.size(x) + len(rows) + len(places) + len(several)
