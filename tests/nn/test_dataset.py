@@ -492,8 +492,12 @@ def test_a_column_may_hold_dicts() -> None:
     assert rows(_with_dicts().batch(
         3, per_batch_map=lambda infos, _: ([each["a"] for each in infos],), input_columns=["info"])) == [
             [[0, 1, 2], [0, 1, 2]]]
-    with pytest.raises(ArgumentError, match="column 'info' are dicts"):
-        rows(_with_dicts().batch(2))
+    stacked = next(iter(_with_dicts().batch(2)))[1]
+    assert (stacked["a"].asnumpy().tolist(), stacked["b"].asnumpy().tolist()) == ([0, 1], [[0, 0], [1, 1]])
+    assert stacked["in"]["c"].asnumpy().tolist() == [[1, 2], [1, 2]]
+    different = _with_dicts().map(lambda info: {"a": 1} if info["a"] else {"b": 1}, "info")
+    with pytest.raises(ArgumentError, match="column 'info' are dicts with different keys"):
+        rows(different.batch(2))
 
 
 # ---------------------------------------------------------------------------------------------- processes

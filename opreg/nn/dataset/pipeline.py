@@ -666,9 +666,15 @@ def _pad_values(values: Sequence[Any], shape: Sequence[int | None] | None, numbe
 
 
 def _stack_values(name: str, values: Any) -> np.ndarray:
-    if any(isinstance(value, dict) for value in values):
-        raise ArgumentError(f"batch: rows of column {name!r} are dicts, which cannot be stacked; convert them to "
-                            f"arrays with map or per_batch_map")
+    """The rows of a column as one array; dicts become a dict of arrays."""
+    dicts = [value for value in values if isinstance(value, dict)]
+    if dicts:
+        keys = dicts[0].keys()
+        if len(dicts) < len(values) or any(each.keys() != keys for each in dicts):
+            raise ArgumentError(f"batch: rows of column {name!r} are dicts with different keys, or only some are; "
+                                f"convert them to arrays with map or per_batch_map")
+        stacked = {key: _stack_values(f"{name}[{key!r}]", [each[key] for each in dicts]) for key in keys}
+        return as_column({key: _column_value(array) for key, array in stacked.items()}, name)
     arrays = [as_column(value, f"batch: column {name!r}") for value in values]
     shapes = sorted({array.shape for array in arrays})
     if len(shapes) > 1:
