@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NoReturn, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+import numpy.typing as npt
 
 from .. import fills
 from ..core import generators
@@ -202,7 +202,7 @@ class One(Initializer):
 class Constant(Initializer):
     """One value, or an array that broadcasts."""
 
-    def __init__(self, value: ArrayLike | numbers.Real):
+    def __init__(self, value: npt.ArrayLike | numbers.Real):
         super().__init__(value=value)
         self.value = value
 

@@ -61,8 +61,8 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OpError) as error:
             raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
 
-    if module:
-        call.__module__ = module  # pickle looks for it there
+    if module:  # pickle looks for it there, and doctest for its examples beside its code
+        call.__module__, call.__qualname__ = "opreg", f"{module.rpartition('.')[2]}.{function.__name__}"
     return call
 
 

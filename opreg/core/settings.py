@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import math
 import numbers
 import operator
+import textwrap
 import typing
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -215,7 +217,7 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
     ArgumentError
         For the first such argument.
     """
-    given, closed, may_read = dict(keywords), False, False
+    given, open_constructors = dict(keywords), []
     valid: list[str] = []
     for i, function in enumerate(_constructors(cls)):
         code, ours = function.__code__, is_ours(function)
@@ -229,13 +231,12 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
                 if words and not (value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
         valid += names
-        # A constructor of users, or one that takes anything, may read keywords itself.
-        may_read |= _is_open(function) and (not ours or bool(code.co_flags & inspect.CO_VARARGS))
-        closed = not _is_open(function)
         if not given:
             break
-    if closed and not may_read:
-        for name in given:
+        if _is_open(function):
+            open_constructors.append(function)
+        elif all(map(_passes_keywords_on, open_constructors)):
+            name = next(iter(given))
             raise ArgumentError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
     first = next(_constructors(cls), None)
     if is_ours(first) and (args or keywords):  # copies are made without
@@ -256,6 +257,23 @@ def _check_count(cls: type, function: Any, args: Sequence[Any], keywords: Contai
 def _is_open(function: Any) -> bool:
     """Whether a function takes keywords that it does not name."""
     return bool(function.__code__.co_flags & inspect.CO_VARKEYWORDS)
+
+
+def _passes_keywords_on(function: Any) -> bool:
+    """Whether a constructor of opreg passes the keywords that it does not name to the next one, and does no more with
+    them. Constructors of users may read them."""
+    if not is_ours(function):
+        return False
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    except (OSError, SyntaxError):  # the source is not there
+        return False
+    code = function.__code__
+    keywords = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)]
+    passed = [argument.value for call in ast.walk(tree)
+              if isinstance(call, ast.Call) and ast.unparse(call.func) == "super().__init__"
+              for argument in call.keywords if argument.arg is None]
+    return all(node in passed for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == keywords)
 
 
 def expected_words(value: object, annotation: object) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+import numpy.typing as npt
 
 from opreg.ndarray import random
 from opreg.ndarray.io import load
@@ -317,7 +317,7 @@ class Constant(Initializer):
     array([0.5, 0.5], dtype=float32)
     """
 
-    def __init__(self, value: ArrayLike):
+    def __init__(self, value: npt.ArrayLike):
         super().__init__(value=value)
         try:
             np.asarray(_numbers(value) if isinstance(value, NDArray) else value, float)

@@ -43,6 +43,7 @@ class Updater:
         self.optimizer = optimizer
         self.states: dict[Index, Any] = {}
         self.states_synced: dict[Index, bool] = {}
+        self._unused: set[Index] = set()  # indices of states from a file that no weight has used so far
         self.aggregate_updates = False
         #: The division of states among ranks, if an executor divides them.
         self.sharding: Sharding | None = None
@@ -73,6 +74,7 @@ class Updater:
                     self.states[i] = self.sharding.part(i, self.states[i])
                 self.states[i] = self.sync_state_context(self._check_state(i, w), w.context)
                 self.states_synced[i] = True
+                self._unused.discard(i)
             updates.append((i, w, g, self.states[i]))
         return updates
 
@@ -81,12 +83,15 @@ class Updater:
 
         Modules number their weights, stores name them.
         """
+        if not self._unused:
+            return False
         names = self.optimizer.idx2name
         name = names.get(index, index)
         others = (name, *(number for number, each in names.items() if each == name))
-        other = next((each for each in others if self.states_synced.get(each) is False), None)
+        other = next((each for each in others if each in self._unused), None)
         if other is None:
             return False
+        self._unused.remove(other)
         for held in (self.states, self.states_synced, *self.optimizer._all_index_update_counts.values()):
             if other in held:
                 held[index] = held.pop(other)
@@ -171,6 +176,7 @@ class Updater:
         optimizer.check_settings(saved.settings)
         vars(optimizer).update(saved.settings)
         self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)
+        self._unused = set(saved.states)
         optimizer._all_index_update_counts = saved.counts or {0: {}}
         optimizer._set_current_context(0)
         optimizer.num_update = saved.num_update

@@ -56,6 +56,6 @@ def test_an_error_of_opreg_without_the_name_has_a_note() -> None:
     assert caught.value.__notes__[-1] == "in add"
 
 
-def test_functions_are_pickled_by_their_public_module() -> None:
+def test_functions_are_pickled_by_their_public_names() -> None:
     for function in (ops.relu, mx.mint.add, mx.np.zeros, mx.np.abs):
         assert pickle.loads(pickle.dumps(function)) is function

@@ -143,8 +143,8 @@ def test_invalid_row_objects_are_refused(text, error, message, columns, tmp_path
 def test_wrong_arguments_of_libsvm_iterators_are_refused(columns):
     for keywords, error in (({"round_batch": False}, ArgumentError), ({"part_index": 1}, ArgumentError),
                             ({"data_shape": (3, 1)}, ShapeError), ({"data_shape": (0,)}, ShapeError),
-                            ({"data_shape": (2.5,)}, ShapeError), ({"data_shape": (-1,)}, ShapeError),
-                            ({"label_libsvm": columns, "label_shape": "ab"}, ShapeError)):
+                            ({"data_shape": (2.5,)}, ArgumentError), ({"data_shape": (-1,)}, ShapeError),
+                            ({"label_libsvm": columns, "label_shape": "ab"}, ArgumentError)):
         with pytest.raises(error):
             mx.io.LibSVMIter(**{"data_libsvm": columns, "data_shape": (3,), **keywords})
 

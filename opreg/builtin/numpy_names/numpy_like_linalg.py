@@ -278,6 +278,8 @@ def _vector_norm(x: Any, ord: float, axes: Axes, keepdims: bool) -> Any:
         return ops._np_sum(sizes, axis=axes, keepdims=keepdims)
     if ord == 2:
         return ops.sqrt(ops._np_sum(ops.square(x), axis=axes, keepdims=keepdims))
+    if x.dtype == np.float16:  # powers leave its range
+        return ops.Cast(_vector_norm(ops.Cast(x, dtype="float32"), ord, axes, keepdims), dtype="float16")
     total = ops._np_sum(ops._power_scalar(sizes, scalar=ord), axis=axes, keepdims=keepdims)
     return ops._power_scalar(total, scalar=1 / ord)
 
