@@ -163,8 +163,7 @@ def outcome(call: Any, *xs: Any) -> Any:
     try:
         return [each.float().asnumpy() if each.is_floating_point() else each.asnumpy() for each in flat(call(*xs))]
     except (ValueError, TypeError, IndexError) as error:
-        kind = type(error)
-        return TypeError if kind.__name__ == "OpTypeError" else kind
+        return {"OpTypeError": TypeError, "OpValueError": ValueError}.get(type(error).__name__, type(error))
 
 
 def _rows_and_kinds() -> list[tuple[LayerRow, list[str]]]:
