@@ -194,14 +194,16 @@ def kinds_of(annotation: object) -> list[str]:
 
 def _constructors(cls: type) -> Iterator[Any]:
     """The constructors that keywords reach: each passes those that it does not name to the next. A class that states
-    its signature checks its arguments itself."""
+    its signature checks its arguments itself. Decorators of users may read keywords, those of opreg do not."""
     for base in cls.__mro__:
         if "__signature__" in vars(base):
             return
-        function = inspect.unwrap(vars(base)["__init__"]) if "__init__" in vars(base) else None
+        function = vars(base).get("__init__")
         if function is not None:
             if not inspect.isfunction(function):
                 return
+            if is_ours(function):
+                function = inspect.unwrap(function)
             yield function
             if not _is_open(function):
                 return
@@ -217,7 +219,8 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
     ArgumentError
         For the first such argument.
     """
-    given, open_constructors = dict(keywords), []
+    given = dict(keywords)
+    open_constructors: list[Any] = []
     valid: list[str] = []
     for i, function in enumerate(_constructors(cls)):
         code, ours = function.__code__, is_ours(function)
@@ -228,7 +231,8 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
             if name in given:
                 value = given.pop(name)
                 words = expected_words(value, function.__annotations__.get(name, "")) if ours else ""
-                if words and not (value is None and inspect.signature(function).parameters[name].default is None):
+                if words and all(map(_passes_keywords_on, open_constructors)) and not (
+                        value is None and inspect.signature(function).parameters[name].default is None):
                     raise ArgumentError(f"{cls.__name__}: {name}={value!r}: expected {words}")
         valid += names
         if not given:
@@ -260,13 +264,11 @@ def _is_open(function: Any) -> bool:
 
 
 def _passes_keywords_on(function: Any) -> bool:
-    """Whether a constructor of opreg passes the keywords that it does not name to the next one, and does no more with
-    them. Constructors of users may read them."""
-    if not is_ours(function):
-        return False
+    """Whether a constructor passes the keywords that it does not name to the next one, and does no more with them. If
+    its source is not there, it may read them."""
     try:
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    except (OSError, SyntaxError):  # the source is not there
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function.__code__))).body
+    except (OSError, SyntaxError):
         return False
     code = function.__code__
     keywords = code.co_varnames[code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)]

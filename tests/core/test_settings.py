@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -132,3 +133,41 @@ def test_wrong_settings_are_refused_when_they_are_given(call: Callable[[], Any],
 ])
 def test_numbers_of_any_kind_are_accepted(call: Callable[[], Any], expected: Any) -> None:
     assert call() == expected
+
+
+def reading(constructor: Any) -> Any:
+    """A decorator of constructors that takes a keyword of its own."""
+    @functools.wraps(constructor)
+    def read(self: Any, *args: Any, **keywords: Any) -> None:
+        keywords.pop("tag", None)
+        constructor(self, *args, **keywords)
+
+    return read
+
+
+class Decorated(nn.Cell):
+    @reading
+    def __init__(self, size: int):
+        super().__init__()
+
+
+class Converting(nn.Dense):
+    def __init__(self, **keywords: Any):
+        super().__init__(2, out_channels=int(keywords.pop("out_channels")), **keywords)
+
+
+class Mixed:
+    def __init__(self, **keywords: Any):
+        self.rate = keywords.pop("rate", None)
+        super().__init__(**keywords)
+
+
+class WithRate(Mixed, nn.Dense):
+    pass
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Decorated(3, tag="a"), lambda: Converting(out_channels="3", has_bias=False),
+    lambda: WithRate(in_channels=2, out_channels=3, rate="slow")], ids=["decorator", "converted", "read"])
+def test_constructors_of_users_may_take_any_keywords(make: Callable[[], Any]) -> None:
+    assert isinstance(make(), nn.Cell)
