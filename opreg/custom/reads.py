@@ -259,8 +259,9 @@ class _Places:
                 self._module(module, names)
 
     def _module(self, module: types.ModuleType, names: frozenset[str]) -> None:
-        for name in names.difference(vars(module)):  # a module may open it at its first use, as ``opreg`` does
-            self.comparisons.missing(vars(module), name, f"{module.__name__}.{name}")
+        if module.__name__.partition(".")[0] == "opreg" and not names <= vars(module).keys():
+            for name in names.difference(vars(module)).intersection(dir(module)):  # opened at the first use
+                getattr(module, name)
         if module in _MODULES:
             self.known = self.known and (module is not np or names.isdisjoint(_RANDOM))
             for name in names.intersection(vars(module)):

@@ -39,7 +39,8 @@ NEVER = ("no vectorised form", "nothing to compute", "is not installed", "OPREG_
          "has no threads to be held", "a call of NumPy reduces as fast")
 #: Operators that loops of numba decline for every input, and the reason.
 DECLINED = {"_backward_IdentityAttachKLSparseReg": "its axis is not the last",
-            **dict.fromkeys(("GroupNorm", "InstanceNorm"), "some of its inputs have values for groups of channels")}
+            **dict.fromkeys(("GroupNorm", "InstanceNorm", "_backward_GroupNorm"),
+                            "some of its inputs have values for groups of channels")}
 #: Kernels compiled from expressions: the text is the same in float32 and float64. tests/backends/test_numba.py tests
 #: each instruction, and each operator, in both.
 EXPRESSIONS = "opreg.backends.numba.elementwise"
