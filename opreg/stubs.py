@@ -362,7 +362,7 @@ def _ops() -> str:
         value = getattr(ops, name)
         if inspect.isclass(value) and issubclass(value, Primitive) and value.__module__ == ops.__name__:
             lines.append(_primitive(name, value))
-        elif inspect.isfunction(value) and value.__module__.startswith(ops.__name__):
+        elif inspect.isfunction(value) and inspect.unwrap(value).__module__.startswith(ops.__name__):
             lines.append(_like(name, value))
         else:
             home = value.__module__
