@@ -151,7 +151,7 @@ def writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = 
 
 def checkpoint_writer(path: str | os.PathLike[str], records: Pairs, names: Sequence[str]
                       ) -> Callable[[BinaryIO], None]:
-    """As `writer`, but the ending `.ckpt` selects MindSpore's format. Files of `save` have MXNet's by that name."""
+    """A writer of checkpoints: the ending `.ckpt` selects MindSpore's format. `save` writes MXNet's by that name."""
     if os.fsdecode(path).endswith(".ckpt"):
         put: Callable[[BinaryIO], None] = MINDSPORE_WRITER.function(records, names)
         return put

@@ -78,7 +78,7 @@ class Compiled:
         self.reads, self.ctx, self.training = traced.reads, traced.ctx, traced.training
         self.idle: list[BoundTrace] = []
         self.idle_recorded: dict[tuple[bool, ...], list[BoundTrace]] = {}
-        # Of the last recorded run whose inputs were leaves: their entries, and what follows from these.
+        # The entries of the last recorded run whose inputs were leaves, and what follows from them.
         self._last: tuple[Sequence[tape.TapeEntry | None], tuple[bool, ...], tuple[tape.TapeEntry, ...]] = (), (), ()
         outside = [array for array, _ in traced.captured]
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}

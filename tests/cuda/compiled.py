@@ -35,7 +35,7 @@ _HEADERS = {None: [], "host": [_FUNCTIONS, _HOST], "kernels": [_FUNCTIONS, _HOST
             "counted host": [_FUNCTIONS, _HOST, _COUNTS], "counted kernels": [_FUNCTIONS, _HOST, _COUNTS, _KERNELS],
             "bed-kernels": [_FUNCTIONS, _HOST, _ENTRY, _KERNELS],
             "bed": [HERE / "bed" / "types.h", _HOST, _ENTRY, HERE / "bed" / "cupy.h"]}
-# What the declarations of a header promise, compiled in advance, too.
+# Definitions of functions that a header only declares; they are compiled in advance, too.
 _OBJECTS = {header: [each.with_suffix(end) for end in (".h", ".cpp") for each in files if each in (_HOST, _COUNTS)]
             for header, files in _HEADERS.items()}
 #: The folder of a run of tests, for all of its processes.

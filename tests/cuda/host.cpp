@@ -16,7 +16,7 @@
 // A function that jumps to another stack. It has no code of the sanitizers, which take a jump for the end of all calls.
 #define JUMPS __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) static
 
-// What is in shared memory; there is some where a kernel declares it.
+// The variables in shared memory; a kernel that declares none has none.
 extern "C" { extern char __start_shared_memory[] __attribute__((weak)), __stop_shared_memory[] __attribute__((weak)); }
 // Stacks that the kernels of many libraries share, where somebody has them.
 extern "C" char* host_stack(unsigned thread) __attribute__((weak));

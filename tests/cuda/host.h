@@ -4,14 +4,14 @@
 #include <cstring>
 #include <utility>
 
-// What changes places is no part of a kernel.
+// Functions that switch between fibres are no part of a kernel, so the sanitizer does not see them.
 #if defined(__SANITIZE_THREAD__)
 #define UNSEEN __attribute__((no_sanitize("thread")))
 #else
 #define UNSEEN
 #endif
 
-// A library's own, which it reads without a table of addresses.
+// Variables of one library, which it reads without a table of addresses.
 #define HIDDEN __attribute__((visibility("hidden")))
 
 #define __device__
@@ -32,7 +32,7 @@ extern HIDDEN Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace host {
 
-// Which blocks of a launch run now.
+// The blocks of a launch that run now.
 extern unsigned first_block, end_block;
 
 [[noreturn]] void fail(const char* reason);

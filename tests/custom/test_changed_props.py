@@ -240,7 +240,7 @@ def _block(graph: mx.Symbol) -> gluon.SymbolBlock:
 
 @of_each(itertools.product(IN_GRAPHS, ("shape", "dtype", "dtype by a rule", "dtype of a traced one")))
 def test_a_result_gets_another_spec(way: str, part: str) -> None:
-    """Of an operator without a shape rule: no value is cut or converted to what an earlier run has found."""
+    """If the operator has no shape rule, no value is cut or converted to a spec of an earlier run."""
     now = {"rows": 1, "kind": np.dtype("float16")}
 
     def function(x):  # type: ignore[no-untyped-def]

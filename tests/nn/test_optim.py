@@ -821,7 +821,7 @@ def test_parameters_come_in_the_order_of_mindspore(made: Any, begin: list[str]) 
 
 
 def test_an_optimizer_may_define_the_setter_of_its_target():
-    """As optimizers for MindSpore do, which pass the value to ``_set_base_target``."""
+    """Optimizers for MindSpore define one, which passes the value to ``_set_base_target``."""
     class Mine(Optimizer):
         @Optimizer.target.setter
         def target(self, value):
