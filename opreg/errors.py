@@ -19,7 +19,7 @@ __all__ = [
     "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "is_users", "family", "note",
     "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
-    "refuse_misspelt", "warn",
+    "refuse_misspelt", "unknown_keyword", "missing_arguments", "warn",
 ]
 
 
@@ -501,6 +501,28 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     """
     for word in keywords:
         raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")
+
+
+def unknown_keyword(owner: str, word: str, valid: Iterable[str]) -> str:
+    """The text of an error for a keyword that a function or constructor does not take.
+
+    Examples
+    --------
+    >>> unknown_keyword("Dense", "bias", ["has_bias"])
+    "Dense() takes no keyword 'bias'. Did you mean 'has_bias'? Valid: has_bias."
+    """
+    return f"{owner}() takes no keyword {word!r}. {did_you_mean(word, valid)}"
+
+
+def missing_arguments(owner: str, missing: Sequence[str], names: Sequence[str]) -> str:
+    """The text of an error for arguments that a call of a function or constructor lacks.
+
+    Examples
+    --------
+    >>> missing_arguments("Dense", ["out_channels"], ["in_channels", "out_channels"])
+    'Dense() needs out_channels. It takes in_channels, out_channels'
+    """
+    return f"{owner}() needs {list_names(missing)}. It takes {list_names(names)}"
 
 
 def __dir__() -> list[str]:

@@ -177,15 +177,17 @@ class _OnTape(Pullback):
             variable = fresh(leaf)
             arguments.append(variable)
             entries.append(variable._entry)
-        self._variables = variables = arguments
+        self._variables = arguments
+        trained: list[Parameter] = []
         of_weights: list[tape.TapeEntry] = []
         if weights:
-            self._variables, self._trained = variables, places = [*arguments], {}
+            self._trained = places = {}
             for weight in weights:
                 if weight._requires_grad and id(weight) not in places:
-                    places[id(weight)] = len(variables)
-                    variables.append(weight)
-            of_weights = begin(variables[len(arguments):], again)
+                    places[id(weight)] = len(arguments) + len(trained)
+                    trained.append(weight)
+            self._variables = [*arguments, *trained]
+            of_weights = begin(trained, again)
             entries += of_weights
         choice = again or recorded(), None
         token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
@@ -203,7 +205,7 @@ class _OnTape(Pullback):
             thread["reset"](token)
             STATE.nested, STATE.weights = nested, surrounding
             if weights:
-                end(variables[len(arguments):], of_weights, again)
+                end(trained, of_weights, again)
         self.out = out if again else _drop_record(out)
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool

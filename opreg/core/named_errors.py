@@ -13,7 +13,16 @@ import types
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any, TypeVar
 
-from ..errors import ArgumentError, OpError, as_op_error, did_you_mean, is_users, list_names, note, other_count
+from ..errors import (
+    ArgumentError,
+    OpError,
+    as_op_error,
+    is_users,
+    missing_arguments,
+    note,
+    other_count,
+    unknown_keyword,
+)
 from .settings import expected_words
 
 __all__ = ["name_errors", "named"]
@@ -102,9 +111,9 @@ def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], keywords: M
                   and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and word not in
                   positional[:len(args)]]
         if unknown:
-            text = f"{name}() takes no keyword {unknown[0]!r}. {did_you_mean(unknown[0], parameters)}"
+            text = unknown_keyword(name, unknown[0], parameters)
         elif needed:
-            text = f"{name}() needs {list_names(needed)}. It takes {list_names([*parameters])}"
+            text = missing_arguments(name, needed, [*parameters])
         elif len(args) > len(positional):
             text = f"{name}(): {other_count(positional, len(args), 'argument')}"
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError, did_you_mean, is_ours, list_names, other_count
+from ..errors import ArgumentError, is_ours, missing_arguments, other_count, unknown_keyword
 from . import conversions
 from .cache import cached
 
@@ -222,10 +222,12 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
     given = dict(keywords)
     open_constructors: list[Any] = []
     valid: list[str] = []
-    for i, function in enumerate(_constructors(cls)):
+    first = None
+    for function in _constructors(cls):
         code, ours = function.__code__, is_ours(function)
         names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
-        if i == 0:
+        if first is None:
+            first = function
             given.update(zip(code.co_varnames[1:code.co_argcount], args))
         for name in names:
             if name in given:
@@ -241,9 +243,8 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
             open_constructors.append(function)
         elif all(map(_passes_keywords_on, open_constructors)):
             name = next(iter(given))
-            raise ArgumentError(f"{cls.__name__}() takes no keyword {name!r}. {did_you_mean(name, valid)}")
-    first = next(_constructors(cls), None)
-    if is_ours(first) and (args or keywords):  # copies are made without
+            raise ArgumentError(unknown_keyword(cls.__name__, name, valid))
+    if first is not None and is_ours(first) and (args or keywords):  # copies are made without
         _check_count(cls, first, args, keywords)
 
 
@@ -253,7 +254,7 @@ def _check_count(cls: type, function: Any, args: Sequence[Any], keywords: Contai
     required = names[:len(names) - len(function.__defaults__ or ())]
     missing = [name for name in required[len(args):] if name not in keywords]
     if missing:
-        raise ArgumentError(f"{cls.__name__}() needs {list_names(missing)}. It takes {list_names(names)}")
+        raise ArgumentError(missing_arguments(cls.__name__, missing, names))
     if len(args) > len(names) and not function.__code__.co_flags & inspect.CO_VARARGS:
         raise ArgumentError(f"{cls.__name__}(): {other_count(names, len(args), 'argument')}")
 

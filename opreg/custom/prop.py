@@ -18,8 +18,8 @@ from ..core.value import Value
 from ..errors import (
     ArgumentError,
     OpError,
-    did_you_mean,
     note,
+    unknown_keyword,
 )
 from .answers import check_names
 from .custom_op import CustomOpProp
@@ -131,8 +131,8 @@ class RegisteredProp(UsersSchema):
             elif self.open:
                 typed[name] = self._text(name, value)
             elif not (name.startswith("__") and name.endswith("__")):
-                raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() takes no keyword "
-                                    f"{name!r}. {did_you_mean(name, self.names)}")
+                raise ArgumentError(f"operator {self.op_type!r}: "
+                                    f"{unknown_keyword(self.prop_class.__name__, name, self.names)}")
         for field in self.fields:
             if field.required and field.name not in typed:
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
