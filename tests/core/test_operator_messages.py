@@ -120,4 +120,4 @@ def test_errors_for_names_that_only_mxnet_has_say_so(name, words):
 def test_a_name_with_a_dot_is_called_by_custom(manner):
     mx.operator.define(lambda x: x, name="_example.dotted")
     with pytest.raises(OpError, match=rf"The operator '_example\.dotted' is called by {manner}\.Custom\("):
-        getattr(mx, manner).custom.dotted
+        _ = getattr(mx, manner).custom.dotted
