@@ -86,10 +86,11 @@ def _look_at(question: Function, cases: list[Any], parts: bool) -> None:
 
 
 def _said(case: Any) -> str:
-    """Name of a case, or its text shortened to a line; for several parts, the names of all."""
+    """Name of a case, or its text shortened to a line; for several parts, the names of all; for a lambda its line."""
     if isinstance(case, tuple):
         return ", ".join(map(_said, case))
-    return getattr(case, "__name__", "") or textwrap.shorten(str(case), 200, placeholder=" ...")
+    name = getattr(case, "__name__", "")
+    return f"lambda of line {case.__code__.co_firstlineno}" if name == "<lambda>" else name or textwrap.shorten(str(case), 200, placeholder=" ...")
 
 
 def _failures(question: Function, case: Any, chosen: dict[str, Any], parts: bool = False) -> list[BaseException]:
