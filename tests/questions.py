@@ -90,7 +90,9 @@ def _said(case: Any) -> str:
     if isinstance(case, tuple):
         return ", ".join(map(_said, case))
     name = getattr(case, "__name__", "")
-    return f"lambda of line {case.__code__.co_firstlineno}" if name == "<lambda>" else name or textwrap.shorten(str(case), 200, placeholder=" ...")
+    if name == "<lambda>":
+        return f"lambda of line {case.__code__.co_firstlineno}"
+    return name or textwrap.shorten(str(case), 200, placeholder=" ...")
 
 
 def _failures(question: Function, case: Any, chosen: dict[str, Any], parts: bool = False) -> list[BaseException]:
