@@ -11,6 +11,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import loss, nn, rnn
+from tests.questions import of_each
 
 #: Answers of MXNet 1.9.1, by layer, loss or cell: see ``gluon_cases``.
 ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "gluon.json").read_text())
@@ -159,7 +160,7 @@ def test_losses_are_those_of_mxnet(name, answers):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "SDMLLoss"])
+@of_each([name for name in LOSSES if name != "SDMLLoss"])
 def test_hybridized_losses_give_the_same(name):
     function, *inputs = LOSSES[name](_random(1, 4, 3), _random(2, 4, 3), nd.array([[0.5], [1], [2], [0]]))
     plain = function(*inputs).asnumpy()

@@ -14,6 +14,7 @@ import opreg as mx
 from opreg.core import files
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
 from opreg.train.model import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 
@@ -410,7 +411,7 @@ def test_requests_skip_fixed_weights(request_, fixed, expected):
     assert tuple(None if grad is None else float(grad.asnumpy().ravel()[0]) for grad in grads) == expected
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.mod.Module(classifier(), data_names=["dat"]), ArgumentError, "Did you mean 'data'"),
     (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind and init_params first"),

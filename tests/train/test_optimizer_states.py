@@ -21,6 +21,7 @@ import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from opreg.ndarray.npz_file import npz
 from opreg.ndarray.records import Record
+from tests.questions import of_each
 from tests.recorded import mxnet_states
 from tests.train.test_optimizer import steps, updater, weights
 
@@ -183,7 +184,7 @@ def one(key, value):
     return lambda about, arrays: about["states"].__setitem__(0, [0, {key: value}])
 
 
-@pytest.mark.parametrize("content, words", [
+@of_each([
     (lambda: packed(("a.npy", npy("(1000000000000,)"))), "expected 4000000000"),
     (lambda: packed(("a.npy", npy(f"({2**70},)"))), "header of an array of numbers"),
     (lambda: packed(("a.npy", npy("(8,)", content=bytes(32))), method=zipfile.ZIP_DEFLATED), "a stored member"),
