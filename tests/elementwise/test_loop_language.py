@@ -29,7 +29,7 @@ from opreg.elementwise.expression import (
     tanh,
     where,
 )
-from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, specialised_loop
+from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, prepared_loop, run_loop
 from opreg.elementwise.loops import Loop, folded, gradient_of, gradients, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
@@ -132,7 +132,7 @@ def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
             bound = [np.full(each.shape, 7, dtype) for each in found]
             for step in bound_loop(loop, np, own, bound):
                 step()
-            special = specialised_loop(loop, own)
+            special = prepared_loop(loop, np, own)
             again = special(*own) if special is not None else found
         for before, after in zip(ins, own):
             np.testing.assert_array_equal(before, after, err_msg="an input was written")
@@ -206,7 +206,7 @@ def test_loops_over_empty_arrays_give_empty_arrays(shape: tuple[int, ...]) -> No
         loop = described.on([shape])
         x = np.zeros(shape, np.float32)
         (found,) = run_loop(loop, np, [x], None, x.dtype)
-        special = specialised_loop(loop, [x])
+        special = prepared_loop(loop, np, [x])
         assert found.shape == shape and special is not None and special(x).shape == shape
 
 
@@ -216,7 +216,7 @@ def test_threads_share_many_sets() -> None:
     moved, top = run_loop(loop, np, [x], None, x.dtype)
     np.testing.assert_allclose(moved, x - x.mean(1, keepdims=True), 0, 1e-5)
     np.testing.assert_array_equal(top, x.max(1, keepdims=True))
-    special = specialised_loop(loop, [x])
+    special = prepared_loop(loop, np, [x])
     assert special is not None
     for one, other in zip((moved, top), special(x)):
         np.testing.assert_array_equal(one, other)
@@ -338,7 +338,7 @@ def test_sums_over_sets_are_results_of_loops() -> None:
         outs = [np.full(each.shape, np.nan) for each in expected]
         for step in bound_loop(loop, np, [x, y], outs, lambda number, shape, dtype: np.full(shape, np.nan, dtype)):
             step()
-        for found in (run_loop(loop, np, [x, y], None, x.dtype), specialised_loop(loop, [x, y])(x, y), outs):
+        for found in (run_loop(loop, np, [x, y], None, x.dtype), prepared_loop(loop, np, [x, y])(x, y), outs):
             for one, other in zip(found, expected):
                 np.testing.assert_allclose(one, other, 1e-9, 1e-9)
 
@@ -559,7 +559,7 @@ for _op in (rms, logsumexp):
 def test_a_reduction_of_a_transposed_array_is_contiguous(name):
     """The result is contiguous, also if the call was prepared for contiguous arrays."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
-    prepared = op.rules.prepare(op.complete({"axis": 0}), data.copy())
+    prepared = op.rules.prepare(op.complete({"axis": 0}), np, data.copy())
     for given in (data, data.copy()):
         found = prepared(given)
         assert found.flags.c_contiguous
