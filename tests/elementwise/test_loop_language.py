@@ -559,7 +559,7 @@ for _op in (rms, logsumexp):
 def test_a_reduction_of_a_transposed_array_is_contiguous(name):
     """The result is contiguous, also if the call was prepared for contiguous arrays."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
-    prepared = op.rules.prepare(op.complete({"axis": 0}), np, data.copy())
+    prepared = op.kernels[0].parts(op.complete({"axis": 0}), np, data.copy())
     for given in (data, data.copy()):
         found = prepared(given)
         assert found.flags.c_contiguous

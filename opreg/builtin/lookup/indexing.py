@@ -24,7 +24,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
-from ..places import declare_reads, declare_writes, read_elements
+from ..places import declare_writes, read_elements
 from ..samples import alike, along, repeated
 from ..shapes.shape import constant, delivered, out_or_empty
 
@@ -345,7 +345,8 @@ def pick_in_parts(xp, data, index, *, axis, keepdims, mode):
         if data.flags.c_contiguous:
             return read_elements(xp, data.reshape(-1), places.reshape(shape), out)
         # NumPy's ``unravel_index`` is wrong for a column of more indices than its buffer holds.
-        return read_elements(xp, data, tuple([part.reshape(shape) for part in xp.unravel_index(places, data.shape)]), out)
+        key = tuple([part.reshape(shape) for part in xp.unravel_index(places, data.shape)])
+        return read_elements(xp, data, key, out)
 
     return run
 

@@ -52,8 +52,8 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
 
 def _product_like(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """A ``product`` for matrices of these shapes and dtypes."""
-    small = xp is np and a.ndim > 1 and a.size * b.shape[-1] <= SMALL
-    return np.matmul if small and a.dtype == b.dtype and is_single_or_double(a.dtype) else functools.partial(product, xp)
+    direct = xp is np and a.dtype == b.dtype and is_single_or_double(a.dtype)
+    return np.matmul if direct and a.size * b.shape[-1] <= SMALL else functools.partial(product, xp)
 
 
 def _product_shape(a: Array, b: Array) -> Shape:
