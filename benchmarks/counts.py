@@ -136,7 +136,8 @@ def held(every: Iterable[Op], name: str) -> int:
     """
     found: set[tuple[str, CodeType] | None] = {None}
     for op in every:
-        rules = [kernel.parts or kernel.rule for kernel in op.kernels] if name == "kernel" else [getattr(op.rules, name)]
+        rules = [getattr(op.rules, name)] if name != "kernel" else [
+            kernel.parts or kernel.rule for kernel in op.kernels]
         found.update([_written(getattr(rule, "function", rule)) for rule in rules
                       if callable(rule) and not isinstance(rule, TypeRule)])
     return len(found) - 1
