@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..backends import expressions as kernels_of_backends
 from ..core.launch import Call, Rank
 from ..core.op import Op
@@ -114,10 +116,11 @@ def by_loop(op: Op, mixed: bool = False) -> None:
                   ) -> list[Value | None]:
         assert op.rules.sets is not None
         values = [*(g if len(outs) > 1 else [g]), *ins, *outs]
-        if mixed:
-            given = [value for value in values if value is not None]
+        given = [value for value in values if value is not None]
+        differ = mixed and len({np.dtype(value.dtype) for value in given}) > 1
+        if differ:
             wide = iter(ops.amp_multicast(*given, num_outputs=len(given)))
             values = [None if value is None else next(wide) for value in values]
         first, last = len(outs), len(outs) + len(ins)
         found = gradients(op.rules.sets(attrs), values[:first], values[first:last], values[last:], needs)
-        return [ops._backward_cast(value, x) if mixed and value is not None else value for value, x in zip(found, ins)]
+        return [ops._backward_cast(value, x) if differ and value is not None else value for value, x in zip(found, ins)]

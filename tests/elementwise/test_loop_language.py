@@ -15,6 +15,8 @@ from opreg.backends.numba import compiler
 from opreg.backends.numba.loops import program
 from opreg.builtin.reductions.reduce import reduction
 from opreg.core.registry import get
+from opreg.core.spec import Spec
+from opreg.core.subgraph import subgraph
 from opreg.elementwise.expression import (
     absolute,
     exp,
@@ -662,3 +664,14 @@ def test_a_gpu_reduces_any_axes(op) -> None:
     device.run()
     for out, expected in cases:
         np.testing.assert_allclose(out, np.atleast_1d(expected), 1e-12)
+
+
+@pytest.mark.parametrize("dtypes, casts", [(("float32", "float32"), False), (("float16", "float32"), True)])
+def test_gradients_of_loops_cast_where_dtypes_differ(dtypes, casts) -> None:
+    op = get("_normalize_scale")
+    specs = [Spec(shape, np.dtype(dtype)) for shape, dtype in (
+        ((2, 3, 4), dtypes[0]), ((2, 3, 4), dtypes[0]), ((3,), dtypes[1]), ((2, 3, 4), dtypes[0]))]
+    rule = subgraph(op, op.complete({}), (True,), (True, True), False, lambda: specs)
+    names = {step[0].name for step in rule.steps}
+    assert names.issuperset({"amp_multicast", "_backward_cast"}) is casts
+    assert names.isdisjoint({"amp_multicast", "_backward_cast"}) is not casts
