@@ -234,7 +234,8 @@ class Body(CachedUse):
         """The gradient as a subgraph: the user's rule, or the derivative of the body."""
         if self.attrs.ruled:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
-        first, self._first = self._first, None  # usually the gradients of all inputs are requested
+        # the first graph has gradients of all inputs, which are usually requested
+        first, self._first = self._first, None
         key = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
@@ -322,7 +323,7 @@ def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
     except (NoRecipe, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
         body = _REFUSED
-    except Exception:  # may not recur, so nothing is cached
+    except Exception:  # the next run may succeed, so the failure is not cached
         return None
     keep(_BODIES, key, body, edition)
     if body is _REFUSED:

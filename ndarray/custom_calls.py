@@ -99,7 +99,7 @@ class CustomRun:
         """Whether the call was prepared for equal answers."""
         try:
             return answers == self._answers
-        except ValueError:  # answers that contain arrays
+        except ValueError:  # comparing answers that contain arrays fails
             return False
 
     def outputs(self, wrap: Wrap) -> list[Any]:

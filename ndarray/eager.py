@@ -125,7 +125,7 @@ class Runner(CachedUse):
                 prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
         if op.traits.random:
             self._function = _report_draw(ctx, self._function)
-        self.single = None  # until the first run
+        self.single = None  # None until the first run
         # Users' rules are called each time.
         self.recipes = None if op.where is not None or op.signature.per_instance else {}
         self._copies: list[bool] | None = None

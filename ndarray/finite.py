@@ -112,7 +112,7 @@ def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     return _CHECKED[choice]
 
 
-#: The code of fast paths, which fall back to the general path when ``run`` raises an error.
+#: The code objects of fast paths, which fall back to the general path when ``run`` raises an error.
 SHORT_WAYS: set[CodeType] = set()
 
 

@@ -168,7 +168,7 @@ class _Tensor:
         values = np.frombuffer(b"".join(self.parts), np.uint8)
         size = np.dtype(stored).itemsize
         shape = tuple(self.shape)
-        if shape == (0,) and len(values) == size:  # older versions write a scalar so
+        if shape == (0,) and len(values) == size:  # older versions write a scalar with the shape (0,)
             shape = ()
         if len(shape) > MAX_NDIM or max(shape, default=0) >= 1 << 60 or math.prod(shape) * size != len(values):
             reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")

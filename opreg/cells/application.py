@@ -155,7 +155,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     internal = set(map(id, application.internal))
     entries = [value._entry for value in values]
     for i, (variable, array) in enumerate(zip(application.captured, application.arrays), len(entries)):
-        entry = body.outer[variable]._entry  # only the user's function could give a gradient of it
+        entry = body.outer[variable]._entry  # the user's function gives no gradient of a captured value
         entries.append(entry if i in moved or id(array) in internal else trace.blocked(entry))
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
@@ -247,7 +247,7 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
-    if trace is None:  # an executor runs it: the nodes join those of the gradient
+    if trace is None:  # an executor traces this, so the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()

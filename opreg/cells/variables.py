@@ -79,7 +79,7 @@ def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = F
                     continue
             if entry[0].__class__ is CopiedVariable:
                 (array._entry,) = entry[0].inputs
-            elif current is None or _origin(current) is not node:  # the function wrote to the array
+            elif current is None or _origin(current) is not node:  # the function assigned to the array
                 array._entry = entry
     if inner:
         ONE_THREAD.release()

@@ -64,7 +64,8 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             break
         inputs[name] = remaining.pop(0)
     following = names[len(inputs):len(inputs) + 1]
-    if remaining and op.op_type is not None and len(args) > len(names):  # a user's, with keyword-only attributes
+    # an operator of the user's, whose attributes are keyword-only
+    if remaining and op.op_type is not None and len(args) > len(names):
         example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
@@ -351,7 +352,8 @@ def _required_inputs(op: Op) -> list[str]:
     """The inputs that exist with all attributes."""
     names = list(op.signature.input_names)
     try:
-        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):  # attributes do not matter
+        # the names are the same with all attributes
+        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):
             return names
     except (KeyError, TypeError):
         pass

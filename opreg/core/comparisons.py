@@ -256,7 +256,8 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
+        # a copy, since Python stores places of globals in the code object
+        return types.FunctionType(_code(text).replace(), self.objects)
 
 
 class _Elements:
@@ -399,7 +400,8 @@ class Place(NamedTuple):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):
                 return vars(self.owner).get(self.name, ABSENT)
-            return object.__getattribute__(self.owner, self.name)  # past the hook of its class
+            # read without the hook that ``observer`` puts into the class
+            return object.__getattribute__(self.owner, self.name)
         except (AttributeError, ValueError, LookupError):
             return ABSENT
 

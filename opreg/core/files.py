@@ -124,7 +124,7 @@ class _Draft:
 
     def _link(self) -> None:
         """Give the file a hidden name, since a file without a name cannot replace another."""
-        try:  # the link in /proc is followed only if src_dir_fd is given
+        try:  # link follows the link in /proc only if src_dir_fd is given
             os.link(f"/proc/self/fd/{self.file.fileno()}", self.name, src_dir_fd=self.file.fileno())
         except OSError:
             self.file.seek(0)

@@ -162,7 +162,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         live = targets.copy()
         for node in order:
             op = node.op
-            if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
+            if op is None or op.rules.grad is ZERO:  # no gradient passes, so hooks of earlier nodes are not called
                 continue
             for source, _ in node.inputs:
                 if source in live:

@@ -40,7 +40,7 @@ ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool,
 class Rank(enum.IntEnum):
     """The origin of a kernel. If several kernels accept a call, the one of the highest rank runs."""
 
-    OPERATOR = 0  # in the operator's module
+    OPERATOR = 0  # a kernel declared in the operator's module
     COMPILED = 1  # a back end that compiles
     LIBRARY = 2  # a back end that calls a library
     USER = 3
@@ -169,7 +169,7 @@ class Call:
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":
-                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # negative keys, which no kernel uses
+                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # kernels' own keys are not negative
                 self.reqs[i] = "write"
                 adding.append(functools.partial(self.xp.add, out, self.outs[i], out))
         return adding
@@ -233,7 +233,7 @@ class Prepared:
             return as_list(run), call.store
         function = None if self._general else self.specialised()
         if kernel.takes_out and not (kernel.in_parts or getattr(function, "takes_out", False)):
-            function = None  # it would return an array to copy
+            function = None  # without ``out``, its result would have to be copied
         compute = functools.partial(function or self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:

@@ -30,7 +30,8 @@ def free_in_child(made: Any) -> Any:
 
 def _renew_locks() -> None:
     for each in tuple(_LOCKS):
-        if not getattr(each, "_is_owned", bool)():  # the thread that forked releases its locks itself
+        # a reentrant lock that the forking thread holds is released by this thread
+        if not getattr(each, "_is_owned", bool)():
             each._at_fork_reinit()
 
 

@@ -177,7 +177,7 @@ def _work_of_partial(step: functools.partial[object], arrays: Sequence[Array]) -
         return None
     function, values, kind = step.func, [*step.args], type(arrays[0])
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, kind):  # a method of an array
+    if isinstance(owner, kind):  # the method of an array, which holds that array
         function, values = getattr(kind, step.func.__name__), [owner, *values]
     elif not hasattr(function, "nin"):
         return None

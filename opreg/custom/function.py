@@ -182,7 +182,8 @@ class FunctionUse(Use):
         found: Dtypes | None = self.memo.get(key)
         if found is None:
             found = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
-            if isinstance(rule, AttrsRule):  # by text; a user's rule may read a value that changes
+            # the rule is a declared text; a function of the user's may read a value that changes
+            if isinstance(rule, AttrsRule):
                 self.memo[key] = found
         return found
 

@@ -214,7 +214,8 @@ class PropUse(Use):
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
-        if self.registered.plain_shapes and arguments and arguments[0] is None:  # the default method, backwards
+        # the default infer_shape: inputs have the shape of the output
+        if self.registered.plain_shapes and arguments and arguments[0] is None:
             arguments[0] = next((shape for shape in outs if shape is not None), None)
         complete = all(map(is_known, arguments))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
@@ -254,7 +255,7 @@ class PropUse(Use):
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs from an answer of ``infer_type``, if it was called."""
         inputs = ins[:len(self.arguments)]
-        if self.registered.plain_types and inputs:  # the default method, which also infers inputs from outputs
+        if self.registered.plain_types and inputs:  # the default infer_type, which also infers inputs from outputs
             first = inputs[0]
             if first is None:
                 first = next((dtype for dtype in (*outs, *ins[len(inputs):]) if dtype is not None), None)
