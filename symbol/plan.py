@@ -132,7 +132,7 @@ class Segment:
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
         self._instruments: list[Instrument] = []  # innermost first
-        #: ``plain`` and ``native`` before the first instrument was attached
+        #: ``plain`` and ``native`` from before the first instrument was attached
         self._ways: tuple[bool, Function | None] = False, None
         with _LOCK:
             _SEGMENTS.add(self)
@@ -399,7 +399,8 @@ class Plan:
                          if entry in variables]
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._mutated = {*program.bound.unnoted}  # and variables that steps so far change in place
+        # variables without noted writes; steps add those that they change in place
+        self._mutated = {*program.bound.unnoted}
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
         # Shared by all steps of a context. Kernels hold a workspace rather than the plan, which would be a cycle.
@@ -518,7 +519,8 @@ class Plan:
                           and ins[i] is self.arrays.get((source, 0))]
         self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
-        passed = any(self._movers[id(state)] is not node for state in states)  # a later node changes these states, too
+        # whether a later node changes these states, too
+        passed = any(self._movers[id(state)] is not node for state in states)
         values = [ctx.xp.empty_like(state) for state in states] if passed else states
         try:
             run, store = ready.steps(values)

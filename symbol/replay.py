@@ -247,7 +247,7 @@ def _record_runs(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) 
         if len(steps) == 1:
             notes[steps[0]] = f"island: {refused}"
             return [steps]
-        if refused.number is None:  # refused at the end of the recording, by an unknown step
+        if refused.number is None:  # the recording was refused at its end, and the step is unknown
             half = len(steps) // 2
             return _record_runs(recorder, steps[:half], notes) + _record_runs(recorder, steps[half:], notes)
         at = owners[refused.number]

@@ -236,7 +236,7 @@ def _on_host(value: Any) -> Source:
     return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 
 
-#: An array whose rows an iterator takes: dense, or stored as a CSR matrix, whose batches are CSR matrices, too.
+#: An array that an iterator divides into batches of rows: a dense one, or a CSR matrix, whose batches are CSR matrices.
 Source: TypeAlias = np.ndarray | Csr
 #: Arrays to iterate over: one, several, or by name.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None

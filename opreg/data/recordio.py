@@ -141,7 +141,8 @@ class _Reader:
                 if _HEAD.unpack_from(block, at)[1] >> 29 in (_ALL, _FIRST):
                     return start + at
                 at = _mark(block, at + 4)
-            start += len(block) - 4 if len(block) == _BLOCK else len(block)  # a header may cross the border
+            # the next block begins four bytes earlier, since a header may cross the border
+            start += len(block) - 4 if len(block) == _BLOCK else len(block)
         return self.size
 
     def starts(self) -> Iterator[int]:
@@ -186,7 +187,7 @@ class _Writer:
 
     def close(self) -> None:
         drafts, self._drafts = self._drafts, []
-        if self.pid != os.getpid():  # the parent process's files
+        if self.pid != os.getpid():  # the files belong to the parent process
             return
         with atomic_writes():
             for draft in drafts:
@@ -399,7 +400,7 @@ class MXIndexedRecordIO(MXRecordIO):
             return self.read()
         before = self.skipped
         record = self.read()
-        return record if self.skipped == before else None  # the next record has another key
+        return record if self.skipped == before else None  # if damage was skipped, the next record has another key
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record under a key."""

@@ -402,7 +402,7 @@ class Block(Checked):
                 hook(self, args, out)
         if STATE.trace is not None:
             reads = STATE.trace.reads
-            with untraced():  # each of the values that it is made of would be compared, too
+            with untraced():  # otherwise each of the values that the array is made of would be compared, too
                 reads.comparisons.path(self, "{}._traced_state()", self._traced_state(), f"the block {self.name}")
         return out
 

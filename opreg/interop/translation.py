@@ -491,7 +491,7 @@ def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bo
     if traced is None:
         try:
             traced = trace_body(op, attrs, Use(op.name, {}, None, cpu(), is_train, ins, outs, {}))
-        except (TraceError, NeedsNumbers) as error:  # the caller gets the reason
+        except (TraceError, NeedsNumbers) as error:  # the error becomes the reason that the caller gets
             raise Untranslatable from error
         if version is not None:
             keep(_BODIES, key, traced, edition)

@@ -310,7 +310,7 @@ def attributes(use: Subject) -> str | None:
             variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
             variant.stochastic = use.stochastic
             variant.run()
-        except Exception:  # it refuses the value
+        except Exception:  # the operator refuses the value
             continue
         _look_for_cached(use, variant, field.name, value, changed)
         _check_gradient(variant, f"{field.name}={changed!r}", field.name)
@@ -351,7 +351,7 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
     rows = len(use.arrays[0])
     try:
         new, first, second = repeated(other, 3), repeated(use, 5), repeated(use, 7)
-    except Exception:  # other numbers of rows are refused
+    except Exception:  # the operator refuses other numbers of rows
         return
     if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
         raise Failed(f"with {name}={changed!r} its results are still those of {name}={value!r} for inputs "

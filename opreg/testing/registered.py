@@ -121,7 +121,7 @@ def inferred(use: Subject) -> str | None:
     for variant in variants:
         try:
             specs = variant.op.specs(variant.arrays, variant.attrs)
-        except Exception:  # inputs that the operator refuses
+        except Exception:  # the operator refuses these inputs
             continue
         shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
         _check_assignment(variant, shapes, kinds)
@@ -169,7 +169,7 @@ def _check_assignment(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> 
         with Recording(False, use.train):
             custom_op.forward(is_train=use.train, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
                               aux=ins[use.count:])
-    except Exception:  # another check reports that
+    except Exception:  # another check reports this error
         return
     widest = max([value.dtype.itemsize for value in use.arrays if is_floating(value.dtype)], default=0)
     for i, src in changed.items():

@@ -325,7 +325,7 @@ class FeedForward:
                 if nbatch == self.epoch_size:
                     return
             empty = empty + 1 if nbatch == began else 0
-            if empty > 1:  # at first the data may have ended with the epoch before
+            if empty > 1:  # before the first batch, the data may still be at the end of the last epoch
                 raise ArgumentError("fit: there are no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
             data.reset()

@@ -210,7 +210,7 @@ class TopKAccuracy(EvalMetric):
                 self._add(float((scores.astype("int64") == classes).sum()), classes.size)
                 continue
             count = min(self.top_k, scores.shape[1])
-            # sorted as in MXNet, so that the same of equal scores win
+            # sorted with float32 scores, as in MXNet, so that the same one of equal scores counts
             best = numpy.argsort(scores.astype("float32"), axis=1)[:, scores.shape[1] - count:]
             self._add(float((best == classes[:, None]).sum()), classes.size)
 

@@ -65,7 +65,7 @@ def hash_of(key: str) -> str:
 
 def _strange(status: os.stat_result) -> str | None:
     """The reason why another user could have written a file; None if no other could."""
-    if not hasattr(os, "geteuid"):  # Windows: a user's directories are the user's
+    if not hasattr(os, "geteuid"):  # on Windows, only the user writes to the user's directories
         return None
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
@@ -79,7 +79,7 @@ def _folder() -> Path | None:
     folder = directory()
     if folder is None:
         return None
-    with suppress(OSError):  # nothing is stored then
+    with suppress(OSError):  # after an error nothing is stored
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)

@@ -105,7 +105,8 @@ class _Program:
         if len(dear) != 1 or not free:
             return
         self.stored[dear[0]] = free[0]
-        if any(self.rows.inputs[i] is RowLayout.ELEMENT for i in self.inputs(last)):  # an output may share its memory
+        # an output may share the memory of such an input
+        if any(self.rows.inputs[i] is RowLayout.ELEMENT for i in self.inputs(last)):
             self.stored.clear()
 
     def read_before(self, phase: int) -> set[int]:

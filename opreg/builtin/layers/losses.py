@@ -260,7 +260,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))  # a label has as many elements, but may have another shape
+    _op.infer(like_inputs(0))  # a label has as many elements as the data, but may have another shape
 
 for _op in (linear_regression_output, mae_regression_output):
     declare_unchanged(_op)
@@ -426,7 +426,7 @@ def backward_softmax_cross_entropy_loop():
     return sets(_cost_slope, 1, (RowLayout.ALL, RowLayout.ELEMENT, RowLayout.ROW))
 
 
-@backward_softmax_cross_entropy.grad  # a comparison of places has no operators
+@backward_softmax_cross_entropy.grad  # this gradient is written by hand: no operator compares the places of elements
 def backward_softmax_cross_entropy_grad(h, ins, outs):
     g, data, label = ins
     slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)

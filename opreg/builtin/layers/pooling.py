@@ -40,7 +40,7 @@ Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 BLOCK = {"numpy": min(1 << 20, processor().l2)}
 BLOCK_GPU = 1 << 28
 
-# time for one element of a window, in multiplications of a matrix product
+# the time for an element of a window, as a number of multiplications in a matrix product
 _EACH = 32
 
 
@@ -227,7 +227,8 @@ def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
     """The gradient of ``_sum``: each element added to all positions of its window."""
-    for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):  # the last first, with few rows
+    # the last axis first: its pass leaves few rows for the others
+    for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):
         if k == s == 1 and n == places:
             continue
         x = xp.zeros((*g.shape[:axis], n, *g.shape[axis + 1:]), g.dtype)
@@ -493,6 +494,7 @@ def pooling_v1_grad(g, ins, outs, *, kernel, pool_type, global_pool, pooling_con
     attrs |= {"kernel": kernel, "global_pool": global_pool, "pooling_convention": pooling_convention}
     if pool_type == "max":
         return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
-    if pool_type == "avg" and pooling_convention == "full" and not global_pool:  # the last windows may be cut
+    # the last windows may reach beyond the data
+    if pool_type == "avg" and pooling_convention == "full" and not global_pool:
         g, pool_type = g / math.prod(kernel), "sum"
     return (ops._backward_Pooling_sum(g, ins[0], pool_type=pool_type, **attrs),)

@@ -79,7 +79,7 @@ def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: b
     the last, where a value is left out."""
     size = math.prod(shape)
     flat = xp.zeros(size + spare, dtype=values.dtype)
-    # In one flat array, the form that NumPy has a fast loop for.
+    # Indices are in one flat array, for which NumPy has a fast loop.
     add_into(xp, flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
     return flat[:size].reshape(shape)
 
@@ -361,7 +361,8 @@ def pick_prepare(data, index, *, axis, keepdims, mode):
         return None
 
     def run(data: Array, index: Array, out: Array | None = None) -> Array:
-        return data.reshape(-1).take(spots(index).reshape(shape), None, out, "clip")  # all of them are valid
+        # all indices are valid, and with "clip" NumPy does not check them
+        return data.reshape(-1).take(spots(index).reshape(shape), None, out, "clip")
 
     run.takes_out = True  # type: ignore[attr-defined]
     return run

@@ -104,7 +104,7 @@ def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Sh
     if not reverse:
         return _worked_out(source, _taken(source, codes))
     turned, place = list[int](), len(codes)
-    while place:  # from the back, with the two lengths of a split after its code
+    while place:  # from the last code on, since the two lengths of a split follow its code
         place -= 1
         width = 3 if place > 1 and codes[place - 2] == -6 else 1
         turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]
@@ -230,7 +230,7 @@ def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
 def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     left, right = _as_matrices(a, b)
     head = _head(g, a, b)
-    if right.ndim == 2 and left.ndim > 2:  # one product over all rows sums as well
+    if right.ndim == 2 and left.ndim > 2:  # one product over all rows also sums over the stack
         rows = math.prod(left.shape[:-1])
         left, head = left.reshape(rows, left.shape[-1]), head.reshape(rows, head.shape[-1])
     return left.swapaxes(-1, -2), head, right
@@ -421,7 +421,7 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
         """A triangle."""
         if not data.shape:
             raise ShapeError("expected at least one axis, got a scalar")
-        if len(data.shape) == 1:  # each row of a matrix
+        if len(data.shape) == 1:  # a vector becomes each row of a matrix
             data = ops._np_broadcast_to(data, shape=data.shape * 2)
         inside = constant(lambda rows, columns: np.tri(rows, columns, k - upper) != upper, *data.shape[-2:])
         return ops._npi_where_rscalar(inside, data, scalar=0.0)

@@ -147,7 +147,7 @@ nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The pro
 reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of the squares of the elements along ``axis``.")
 
 
-declare_gradient(mean, mean_backward)  # divides before it repeats
+declare_gradient(mean, mean_backward)  # the gradient is divided before it is repeated
 
 
 # Gradients of products do not divide by the elements, as their loops' derivatives do, so they are right at zeros, too.

@@ -155,7 +155,7 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
     start = 0
     while start < len(old):
         stop, have, want = start + 1, old[start][0], next(new)
-        while have != want:  # the smallest groups of old and new axes with equal numbers of elements
+        while have != want:  # finds the smallest groups of old and of new axes that have equal numbers of elements
             if have < want:
                 have, stop = have * old[stop][0], stop + 1
             else:
@@ -246,7 +246,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     if reverse:
         return reshape_codes(codes[::-1], source[::-1])[::-1]
     result: list[Any] = []
-    fixed: list[int] = []  # dimensions given as numbers
+    fixed: list[int] = []  # the dimensions that are given as numbers
     free: list[int] = []  # dimensions of the source that no code has used
     inferred, position = None, 0
     numbers = iter(codes)

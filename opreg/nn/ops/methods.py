@@ -40,7 +40,7 @@ from . import (
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
-#: Names of ``Value`` that MindSpore does not have; they are not replaced.
+#: Names of ``Value`` that MindSpore does not have: tensors keep MXNet's methods of these names.
 MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "cbrt", "degrees", "depth_to_space",
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice_axis", "slice_like", "space_to_depth", "split_v2"})
@@ -103,7 +103,7 @@ def sum(self: Tensor, axis: Axes = None, keepdims: bool | TensorDType = False, d
     """The sum; see ``ops.sum``."""
     if isinstance(keepdims, (bool, np.bool_)):
         total = reduce.sum(self, axis, bool(keepdims), dtype=dtype)
-    else:  # an older order: axis, dtype, keepdims
+    else:  # the older order of the arguments: axis, dtype, keepdims
         total = reduce.sum(self, axis, bool(dtype), dtype=keepdims)
     return total if initial is None else total + initial
 

@@ -375,7 +375,7 @@ class Builder:
         """Elements of ``x`` or ``y``, selected by booleans."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
-        if x.dtype == _BOOL:  # ONNX Runtime has no Where of booleans
+        if x.dtype == _BOOL:  # ONNX Runtime computes no Where of booleans
             return self("Or", self("And", condition, x), self("And", self("Not", condition), y))
         return self("Where", condition, x, y)
 

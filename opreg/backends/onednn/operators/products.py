@@ -42,8 +42,8 @@ _ONEDNN, _BLAS = "oneDNN", "BLAS"
 _IN_PLACE, _COPIED = "the product of what lies transposed", "a copy of it and the product"
 #: A key in the memo of a plan: the reason why BLAS computes its products, or None if it does not.
 _DECIDED = "products by BLAS"
-# The least number of multiplications of a product that decides for a plan; the number above which a product takes too
-# long for a trial; and the sides of the matrices that are tried in its place.
+# The least number of multiplications of a product that is tried for its plan; the number above which a trial would take
+# too long; and the side of the square matrices that are tried instead of such products.
 _LEAST, _LONG, _SIDE = 1 << 22, 1 << 31, 1024
 # Indices of temporaries: that of a copy, and the first of those that the copy needs.
 _COPY, _BESIDE = 8, 9

@@ -108,7 +108,7 @@ def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) ->
     left, right = _summed(left, {*later, *right.letters}), _summed(right, {*later, *left.letters})
     for letters, value in (left, right):
         if len(set(letters)) < len(letters):
-            node.shape(value)  # a diagonal wants lengths
+            node.shape(value)  # a diagonal needs the lengths of its axes
     stack, inner, rows, columns = contraction(left.letters, right.letters, later)
     above, below = rows[:-1], columns[:-1]
     count = len(stack)
@@ -135,6 +135,6 @@ def _joined(value: Any, at: int, count: int) -> Any:
     """A tensor in which ``count`` axes from ``at`` on are joined to one; for no axes, a new axis of length one."""
     if count == 0:
         return ops.expand_dims(value, axis=at)
-    for _ in range(count - 1):  # lengths that are open stay so
+    for _ in range(count - 1):  # axes are added one by one, so that open lengths stay open
         value = ops.Reshape(value, shape=(*(0,) * at, -3, -2))
     return value
