@@ -135,7 +135,7 @@ def is_training() -> bool:
 
 
 def set_recording(is_record: bool) -> bool:
-    """Set whether operators are recorded; returns what it was.
+    """Set whether operators are recorded; returns the former setting.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis
 
 
 def _splits(name: str, axis: int | None = None) -> None:
-    """Define a function that wants equal parts, along a given axis or a fixed one."""
+    """Define the rule of a function that splits into equal parts, along a given axis or a fixed one."""
     function = getattr(np, name)
 
     def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *arguments: int, **word: int) -> list[Any]:

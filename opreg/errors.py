@@ -106,7 +106,7 @@ class NonFiniteError(OpError, FloatingPointError):
 
 
 class RankError(OpError):
-    """Another process of a group has failed, is gone, does something else, or does not come.
+    """Another process of a group has failed, has ended, has made another call, or has not arrived in time.
 
     Attributes
     ----------
@@ -492,7 +492,7 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     Raises
     ------
     ArgumentError
-        When there are some.
+        If there are keywords.
 
     Examples
     --------

@@ -149,7 +149,7 @@ class Segment:
         around : Around, optional
             The watch of each run of all steps.
         innermost : bool
-            Whether these watches see the work of a step without that of other watches, as clocks should.
+            Whether these watches see the work of a step without other watches around it, as clocks should.
 
         Returns
         -------

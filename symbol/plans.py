@@ -82,7 +82,7 @@ class Plans(dict[bool, Plan]):
         return plan
 
     def _warn_of_replaced_operators(self) -> None:
-        """Warn of operators whose names others have got since the graph was bound."""
+        """Warn of operators whose names were given to other operators after the graph was bound."""
         operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
         replaced = {op.name for op in operators if op.successor is not None}
         for name in sorted(replaced - self._warned):

@@ -151,8 +151,8 @@ class AttributeReads(abc.ABC):
     copies : bool
         Whether the trace has copies of the arrays that it meets, so that their elements are compared.
     leaves : bool
-        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
-        iterator or a file, since it will take again.
+        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code reads from an
+        iterator or a file, since the Python run reads again.
     left : bool
         Whether the trace has ended so.
     drawn : list of (generator, state)

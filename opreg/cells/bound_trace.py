@@ -51,7 +51,7 @@ class BoundTrace:
     traced : Traced
         The function.
     memory : PlanMemory
-        Its memory, which stays taken while it runs and while its results are needed.
+        The memory of the plan, which no other run uses while this one runs and while its results are needed.
     late : list of Entry
         Gradients, which the second half of the plan computes.
     seeds : list of Node

@@ -355,8 +355,8 @@ class Compiled:
 
 
 def for_tape(data: Array, may_keep: bool) -> Array:
-    """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
-    read-only view, which the tape adds to a gradient of its own, or copies."""
+    """A gradient that a plan will overwrite, for the tape: a copy if rules of other nodes may hold it, else a read-only
+    view, which the tape copies or adds to a gradient of its own."""
     if may_keep or data.__class__ is not np.ndarray:
         return data.copy()
     view = data.view()

@@ -44,7 +44,7 @@ def name_of(function: object) -> str:
 
 
 def _is_first(function: object) -> bool:
-    """Whether no warning was given of a function, or of a Cell's class; another of the same name is another one."""
+    """Whether a function, or a Cell's class, has had no warning so far; others of the same name have their own."""
     code = getattr(function, "__code__", None) or type(function)
     first = code not in _WARNED
     _WARNED.add(code)

@@ -126,8 +126,7 @@ def non_none(**keywords: Any) -> dict[str, Any]:
 
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
-    """Inputs in which positional ones are matched to the names that exist with these attributes, skipping those that do
-    not."""
+    """The inputs of a call, in which positional ones take, in order, the names that exist with these attributes."""
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
         return inputs

@@ -74,7 +74,7 @@ def different(now: object, before: object) -> bool:
 def plain_key(value: Any) -> Hashable:
     """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
 
-    An object of a class derived from numbers or text counts by its identity if it has attributes, and a record if it
+    An object of a class derived from numbers or text counts by its identity if it has attributes; so does a record that
     holds objects. The key holds no reference to it.
 
     Examples
@@ -300,8 +300,8 @@ class _Entries:
 
 
 class _Lacking:
-    """The expression that an object has no attributes of some names. They are looked up only if the number of its
-    attributes has changed."""
+    """A condition of the generated function: that an object has no attributes of some names. They are looked up only if
+    the number of its attributes has changed."""
 
     __slots__ = ("count", "names")
 
@@ -310,7 +310,7 @@ class _Lacking:
         self.names: set[str] = set()
 
     def format(self, owner: str) -> str:
-        """The expression, in which the object has this name; it holds the names found until then."""
+        """The source of the condition with the names found so far, for an object that the source calls ``owner``."""
         attributes = f"{owner}.__dict__"
         return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
 
@@ -344,7 +344,7 @@ class _Bytes:
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
     def put_back(self) -> None:
-        """Write the former bytes, if others are there now and it has the same size."""
+        """Restore the former bytes if the buffer has the same size and other bytes."""
         if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
             return
         if isinstance(self.buffer, np.ndarray):

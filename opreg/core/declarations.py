@@ -203,8 +203,8 @@ class Declarations:
         host and for plans there.
 
         ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
-        output for all such arrays, or a tuple of several, or None. Plans of a kernel with a parameter ``out`` use a
-        function that has it, too, and says so by an attribute ``takes_out``.
+        output for all such arrays, or a tuple of several, or None. In plans of a kernel with a parameter ``out``, the
+        function must have this parameter, too, and an attribute ``takes_out``.
         """
         return self._declare("prepare", function)
 
@@ -324,7 +324,7 @@ class Declarations:
         return self._declare("tail", function)
 
     def attends(self, function: F) -> F:
-        """Declare the operator's part in attention that is composed of several operators: ``f(*shapes, **attrs)``
+        """Declare the operator's role in attention that is composed of several operators: ``f(*shapes, **attrs)``
         returns a part, see ``opreg.builtin.attention_parts``, or None. Graphs replace such operators by one, for long
         sequences."""
         return self._declare("attends", function)

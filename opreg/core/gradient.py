@@ -144,7 +144,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     add : function of an entry and two gradients of it
         Returns their sum.
     live : set of nodes, optional
-        The nodes that depend on wanted ones, and these, if that is known.
+        The wanted nodes and all nodes that depend on them, if they are known.
 
     Returns
     -------

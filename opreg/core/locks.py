@@ -23,7 +23,8 @@ def rlock() -> Any:
 
 
 def free_in_child(made: Any) -> Any:
-    """The lock, which is free in a forked child process from now on, such as that of a generator of NumPy's."""
+    """Make a lock free in forked child processes from now on, also one of a library, such as that of a NumPy generator;
+    returns it."""
     _LOCKS.add(made)
     return made
 

@@ -72,7 +72,8 @@ def follow(tensors: type, traced: type) -> None:
 
 
 def _patch(cls: type, name: str, before: object) -> None:
-    """Follow a program that has set or deleted an attribute of a class."""
+    """Drop traces after a program has set or deleted an attribute of a class, and set or delete it on the class of
+    traced tensors, too."""
     for renew in RENEWALS:
         renew()
     traced = _FOLLOWERS.get(cls)

@@ -210,7 +210,7 @@ def nearest(name: str, others: Iterable[str] = ()) -> str:
 
 @cached(256)
 def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
-    """``nearest`` while there are ``count`` names; cached, since programs look up the same missing name often."""
+    """``nearest`` for ``count`` registered names; cached, since programs look up the same missing name often."""
     internal, of_users = name.startswith("_"), name.startswith("custom.")
     return did_you_mean(name, [candidate for candidate in (*names(), *others) if candidate.startswith("_") == internal
                                and (of_users or not candidate.startswith("custom."))])

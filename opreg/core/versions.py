@@ -277,7 +277,7 @@ class _Together:
     Attributes
     ----------
     known : int
-        ``_SHARED`` when the places were found: after it the places of some arrays may be others.
+        ``_SHARED`` when the places were found; if it is larger now, the places may be out of date.
     """
 
     __slots__ = ("known", "_wholes", "_parts")

@@ -47,7 +47,7 @@ class RegisteredProp(UsersSchema):
     warned : set of str
         Inputs for which a warning was issued that their gradient is not written.
     rule_of_class : Rule
-        The gradient rule that asks the class.
+        The gradient rule of the class: ``gradient`` of the Prop, or ``backward`` of its operator.
     """
 
     def __init__(self, op_type: str, prop: type[CustomOpProp]):

@@ -171,7 +171,7 @@ class _Places:
             self._visit(*self._waiting.popleft())
 
     def _was_seen(self, value: object) -> bool:
-        """Whether a function, object or class was met before. If not, it is entered as met."""
+        """Whether a function, object or class was read before. If not, it is recorded as read."""
         if id(value) in self._seen:
             return True
         self._seen[id(value)] = value

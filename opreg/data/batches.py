@@ -227,7 +227,7 @@ def _name_arrays(data: Any, default: str, empty: bool) -> list[tuple[str, Source
 
 
 def _on_host(value: Any) -> Source:
-    """An array on the host: the memory of one that lies there, so that batches see later writes, else a copy."""
+    """An array on the host: the array itself if it lies there, so that batches see later writes; otherwise a copy."""
     if not isinstance(value, NDArray):
         return np.asarray(value)
     if value.stype == "csr":

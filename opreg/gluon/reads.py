@@ -73,7 +73,7 @@ class _Observer(GraphObserver):
             self.comparisons.entry(own, name, own.get(name, ABSENT), f"{owner.name}.{name}")
 
     def note_use(self, value: Any) -> None:
-        """A value takes part."""
+        """Note a value that the traced code uses."""
         if issubclass(type(value), Block):
             self.blocks[id(value)] = value
         super().note_use(value)

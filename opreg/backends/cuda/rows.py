@@ -55,8 +55,8 @@ class Shape(NamedTuple):
     counted : str
         The type of indices of columns and of the size of a row in expressions; see ``counted_in``.
     summed : tuple of int
-        The results that are added over rows, in registers, so rows must be held there: each of the teams of threads
-        that compute rows stores one row of sums.
+        The results that are added over rows. Their rows must be held in registers: each team of threads that computes
+        rows stores one row of sums.
     """
 
     ins: tuple[np.dtype, ...]
@@ -313,8 +313,8 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
 def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
                          xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
                          ) -> tuple[Launch, dict[int, Array]] | None:
-    """A step without arguments that computes rows as ``bound_rows``, and adds values over rows in the same run through
-    the data; and the sums of the teams of threads, by result, which are to be added up, or values of rows.
+    """A step without arguments that computes rows as ``bound_rows`` does, and adds values over rows in the same pass.
+    It is returned with the sums of the teams of threads, by result, or values of rows, which are still to be added up.
 
     Parameters
     ----------

@@ -39,7 +39,8 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set (``COLUMN``),
         one for ``ALL``, or values for sets that repeat (``CYCLE``; the elements of a set must be contiguous then).
     outs : sequence of arrays or None
-        Arrays of elements in the shape of such inputs, of one value per set or place in a set, or of one for all.
+        Arrays of the results: in the shape of these inputs, or with one value for each set, for each place in a set, or
+        for all.
     axes : sequence of int
         The axes along which the elements of a set lie.
     """

@@ -73,7 +73,7 @@ class Pool:
 
     @functools.cached_property
     def spans(self) -> list[list[tuple[slice, slice]]]:
-        """Outputs that read inside, and what they read, for each tap along each axis."""
+        """For each tap along each axis, the outputs whose tap lies inside the image, and the elements that it reads."""
         return [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
 
     @functools.cached_property
@@ -84,8 +84,8 @@ class Pool:
 
     @functools.cached_property
     def passes(self) -> list[tuple[int, int, list[Cut], list[tuple[Cut, Cut]]]]:
-        """Axes that are pooled, each with its places, reads of taps that all windows have, and outputs and reads of
-        others."""
+        """The pooled axes, each with its number of places, the reads of taps that all windows have, and the outputs and
+        reads of other taps."""
         passes = []
         for (axis, n, k, s, _, places), spans in zip(self.axes, self.spans):
             if not (k == s == 1 and n == places):
@@ -432,8 +432,8 @@ def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Arr
 
 
 def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
-    """Declare the kernel of an operator that moves its first input from or to the first place of a window that has the
-    maximum, or all of them; the output has the shape of the input ``like``."""
+    """Declare the kernel of an operator that moves its first input to, or from, the places of the maxima of windows:
+    the first place of each window, or all; the output has the shape of the input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
     def by_maxima_xp(xp, source, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,

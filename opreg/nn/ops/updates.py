@@ -1,4 +1,4 @@
-"""Primitives of optimizers: each moves a weight, and states beside it, by a gradient."""
+"""Primitives of optimizers: each updates a weight and its states by a gradient."""
 
 from __future__ import annotations
 

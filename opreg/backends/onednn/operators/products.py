@@ -185,8 +185,8 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
 
 
 def _by_threads(run: Callable[[], object], matrices: Matrices) -> Callable[[], object]:
-    """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
-    bits and the product is not large."""
+    """A product by the number of threads that a plan uses for it: by one thread if there is only one, or if several
+    give other bits and the product is not large."""
     several = threads.count() > 1 and (matrices.work >= blas.LARGE or _same_bits(*_describe(matrices)))
     return run if several else functools.partial(_on_one_thread, run)
 

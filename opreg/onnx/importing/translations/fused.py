@@ -152,7 +152,7 @@ def transpose_mat_mul(node: Node, a: Any, b: Any, *, alpha: float = 1.0, transA:
 
 
 def _turned(node: Node, x: Any, last: int, first: int) -> Any:
-    """A factor with its last two axes exchanged, after its first has come behind those of the batch."""
+    """A factor with its last two axes exchanged; before, its first axis is moved behind those of the batch."""
     rank = node.rank(x)
     if rank < 2 or not (last or first):
         return x
