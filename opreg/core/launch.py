@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "prepare",
            "reference"]
 
-#: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
+#: A key that compiled functions set in ``Call.memo``: each run makes new ``CustomOp``s, as each eager call does.
 ANEW = "anew"
 
 Step = Callable[[], object]

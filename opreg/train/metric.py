@@ -59,7 +59,7 @@ def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     """
     if isinstance(metric, EvalMetric):
         if args or kwargs:
-            raise ArgumentError(f"metric: {metric.name} is there already, it takes no keywords")
+            raise ArgumentError(f"metric: {metric.name} is made already, so it takes no keywords")
         return metric
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(part, *args, **kwargs) for part in metric])

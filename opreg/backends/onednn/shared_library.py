@@ -125,7 +125,8 @@ def _candidates() -> Iterator[str]:
             if os.path.isfile(path):
                 yield path
     yield name
-    if sys.platform in ("win32", "darwin"):  # elsewhere it starts compilers, to find the file that this name finds
+    # on other systems find_library runs compilers, and finds only files that loading by name finds, too
+    if sys.platform in ("win32", "darwin"):
         from ctypes.util import find_library
 
         system = find_library("dnnl")
