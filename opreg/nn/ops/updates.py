@@ -47,7 +47,7 @@ def _adam(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, beta2_power: Any,
 
 def _adam_weight_decay(var: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any,
                        gradient: Tensor, *, use_locking: bool) -> Sequence[Tensor]:
-    """Update ``var`` by a step of Adam with weight decay, without bias corrections; returns ``var``, ``m`` and ``v``."""
+    """Update ``var`` by a step of Adam with weight decay, without bias corrections; returns it, ``m`` and ``v``."""
     m, v = average(m, gradient, beta1), average(v, gradient * gradient, beta2)
     return var - lr * (adam_step(m, v, epsilon) + decay * var), m, v
 
@@ -61,7 +61,7 @@ def _ada_max(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, lr: Any, beta1
 
 def _add_sign(var: Tensor, m: Tensor, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Tensor
               ) -> Sequence[Tensor]:
-    """Update ``var`` by a larger step where the gradient has the sign of its average ``m``; returns ``var`` and ``m``."""
+    """Update ``var`` by a larger step where the gradient has the sign of its average ``m``; returns both."""
     m = average(m, grad, beta)
     return var - lr * (alpha + sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
