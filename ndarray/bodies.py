@@ -210,7 +210,7 @@ class Body(CachedUse):
         body = traced.body
         constants = [(node, 0) for node in body.arrays]
         self.outside = [array._data for array in body.arrays.values()]
-        self.constants = () if attrs.ruled else self.outside
+        self.constants = () if attrs.has_rule else self.outside
         self._given = [*traced.slots, *constants]
         # Each output has memory of its own, also if the body returned an input, or one value twice.
         self._outputs = [body.single("_copy", head) if head in self._given or head in traced.heads[:i] else head
@@ -232,7 +232,7 @@ class Body(CachedUse):
     def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
         """The gradient as a subgraph: the user's rule, or the derivative of the body."""
-        if self.attrs.ruled:
+        if self.attrs.has_rule:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
         # the first graph has gradients of all inputs, which are usually requested
         first, self._first = self._first, None
@@ -270,7 +270,7 @@ class Body(CachedUse):
 
     def _residuals(self, arrays: Sequence[Array]) -> list[Entry]:
         """Intermediate results that the gradients of all inputs read."""
-        if self.attrs.ruled:
+        if self.attrs.has_rule:
             return []
         key = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:

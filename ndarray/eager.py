@@ -206,7 +206,7 @@ def _report_draw(ctx: Context, function: Callable[..., Any]) -> Callable[..., An
     place = ctx.backend_name, ctx.device_id
 
     def draw(*arrays: Array, **keywords: Any) -> Any:
-        generators.drawing(*place)
+        generators.before_draw(*place)
         return function(*arrays, **keywords)
 
     return draw

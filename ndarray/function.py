@@ -115,7 +115,7 @@ def _prepare_by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> 
     if cache is not None:
         attrs: Any = cache.shared()
         if attrs is None and not registered.follow_class():
-            attrs = registered.anew(cache.given, cache)
+            attrs = registered.make_use(cache.given, cache)
             if attrs.cache is cache:
                 cache.share(attrs)
         if attrs is not None:

@@ -140,7 +140,7 @@ class Segment:
                 self.instrument(wrap, around, innermost=True)
 
     def instrument(self, wrap: Wrap, around: Around | None = None, innermost: bool = False) -> Instrument:
-        """Attach watches to steps and runs, until ``take_off``.
+        """Attach watches to steps and runs, until ``detach``.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class Segment:
         Returns
         -------
         Instrument
-            The argument of ``take_off``.
+            The argument of ``detach``.
         """
         watches = {step: watch for number, step in enumerate(self.steps)
                    if (watch := wrap(number, step)) is not None}
@@ -166,7 +166,7 @@ class Segment:
         self.plain, self.native = False, None
         return instrument
 
-    def take_off(self, instrument: Instrument) -> None:
+    def detach(self, instrument: Instrument) -> None:
         """Detach an instrument."""
         self._instruments = [attached for attached in self._instruments if attached is not instrument]
         if not self._instruments:
@@ -307,15 +307,15 @@ def instrument_all(wrap: Wrap, around: Around) -> Function:
         _EVERYWHERE.append((wrap, around))
         for segment in _SEGMENTS:
             segment.instrument(wrap, around, innermost=True)
-    return functools.partial(_take_off_all, around)
+    return functools.partial(_detach_all, around)
 
 
-def _take_off_all(around: Around) -> None:
+def _detach_all(around: Around) -> None:
     with _LOCK:
         _EVERYWHERE[:] = [rule for rule in _EVERYWHERE if rule[1] is not around]
         for segment in _SEGMENTS:
             for instrument in [instrument for instrument in segment._instruments if instrument.around is around]:
-                segment.take_off(instrument)
+                segment.detach(instrument)
 
 
 def _work(step: Step) -> None:
@@ -441,7 +441,7 @@ class Plan:
         states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written] if self._written else ()
         with generators.noted_states() as drawn:
             for place in self.random:
-                generators.drawing(*place)
+                generators.before_draw(*place)
             run()
         return drawn, states
 

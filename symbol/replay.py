@@ -102,7 +102,7 @@ class RecordedSegment(Segment):
         """Run the steps with the memory that the recording will use. If there is too little, later runs are not
         recorded."""
         try:
-            with recorder.warming():
+            with recorder.warm_up():
                 super().run()
         except MemoryError as error:
             self._give_up(error)
@@ -172,7 +172,7 @@ class RecordedSegment(Segment):
         node = step.node
         assert node is not None and node.op is not None
         arrays = _distinct([*step.ins, *step.outs])
-        with recorder.warming():
+        with recorder.warm_up():
             # All copies are made before the recording: memory that is allocated later may be written by the replay.
             before = [array.copy() for array in arrays]
             try:

@@ -13,9 +13,9 @@ products that are the same either way, or always by one thread, so that results 
 matrices, each product is computed by one of our threads, like the parts of a convolution, since BLAS's threads would
 synchronise for every matrix.
 
-Another library whose own threads also spin for a while reports when it has computed, by ``aside``. For some time after
-that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the other's threads
-spin.
+Another library whose own threads also spin for a while reports when it has computed, by ``report_other_threads``. For
+some time after that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the
+other's threads spin.
 
 The number of threads can be set for the OpenBLAS that comes with NumPy, and for others that manage their own threads.
 With
@@ -43,8 +43,8 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "aside", "device_products", "matmul", "matmul_on_one_thread", "multiple",
-           "multiplier", "noise", "share"]
+__all__ = ["Watched", "add_multiple", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
+           "noise", "report_other_threads", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
 Matmul: TypeAlias = Callable[..., Array]
@@ -287,7 +287,7 @@ class Watched(PlainStep):
         return result
 
 
-def aside() -> None:
+def report_other_threads() -> None:
     """Report that the threads of another library have just computed."""
     until = _clock() + ASIDE
     if until > Watched.until:

@@ -95,7 +95,7 @@ class Application:
         return [*self.slots, *self.captured]
 
     @property
-    def debugged(self) -> bool:
+    def runs_as_python(self) -> bool:
         """Whether the gradient runs as Python, on values, also in a graph."""
         return False
 
@@ -214,7 +214,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(saved_tensor_error(record.title))
-    compute = _debug_gradients if record.debugged else _traced_gradients
+    compute = _debug_gradients if record.runs_as_python else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
@@ -259,13 +259,13 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
     captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
     for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
         if isinstance(array, NDArray):
-            trace.values[id(array)] = trace.adopted(symbol, spec)
+            trace.values[id(array)] = trace.rule_value(symbol, spec)
     try:
         with trace:
-            gradients, weights = record.compute([None if g is None else trace.adopted(g, spec)
+            gradients, weights = record.compute([None if g is None else trace.rule_value(g, spec)
                                                  for g, spec in zip(out_grads, record.outs)],
-                                                list(map(trace.adopted, ins[:count], record.ins)),
-                                                list(map(trace.adopted, outs, record.outs)))
+                                                list(map(trace.rule_value, ins[:count], record.ins)),
+                                                list(map(trace.rule_value, outs, record.outs)))
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
                      for g in (*gradients, *weights)]
     finally:

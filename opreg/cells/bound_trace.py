@@ -187,7 +187,7 @@ class BoundTrace:
         """Run the first half."""
         plan = self.plan
         for place in plan.random:
-            generators.drawing(*place)
+            generators.before_draw(*place)
         half = plan.forward
         if half.native is not None:
             half.native()

@@ -183,7 +183,7 @@ class _Call(Application):
         return self._of()
 
     @property
-    def debugged(self) -> bool:
+    def runs_as_python(self) -> bool:
         return self.cell.bprop_debug
 
     def _compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]

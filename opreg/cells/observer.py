@@ -62,7 +62,7 @@ from .outside import (
     unknown,
 )
 from .state import STATE, untraced
-from .user_code import is_aside, is_of_library, is_standard, is_user_code, is_user_module
+from .user_code import is_of_library, is_side_effect, is_standard, is_user_code, is_user_module
 from .value_reads import CACHED
 
 __all__ = ["Observer"]
@@ -314,7 +314,7 @@ class Observer(CodeReads):
     def _caller(self, frame: types.FrameType | None, ours: bool = False) -> types.FrameType | None:
         """The frame of the user's function that runs now, perhaps through calls of a library. None while code of opreg
         runs, unless ``ours``, and while code runs that is skipped."""
-        if is_aside(frame, self._outside):
+        if is_side_effect(frame, self._outside):
             return None
         while frame is not None and frame is not self._outside:
             if self._is_user(frame):
@@ -328,7 +328,7 @@ class Observer(CodeReads):
         code = frame.f_code
         user = self._users.get(id(code))
         if user is None:
-            if is_aside(frame, self._outside):
+            if is_side_effect(frame, self._outside):
                 return False
             self._codes.append(code)
             user = self._users[id(code)] = is_user_code(code) and not is_of_library(

@@ -244,7 +244,7 @@ ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.
 #: Code that opens a file to read it, for opreg's readers.
 FILES = id(inspect.unwrap(reading).__code__)
 #: Code that makes a user's ``CustomOpProp``.
-PROPS = id(RegisteredProp.anew.__code__)
+PROPS = id(RegisteredProp.make_use.__code__)
 #: Code that reports a name without an operator.
 MISSING_OPERATORS = id(unknown_operator.__code__)
 #: Code whose calls are recorded from any caller, also from a library.

@@ -297,7 +297,7 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
             if trace is None or not trace.root.differentiating:
                 return as_list(value._apply(PYTHON, values, {"record": Record(function, specs, assumed, title)}))
             trace.take_new()
-            adopted: list[Any] = [trace.adopted(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
+            adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
             _, results = add_call(trace, function, adopted, assumed, title)
             return [TracedValue(value._tracer, result._entry) for result in results]
     trace = trace or next(value for value in values if isinstance(value, TracedTensor))._trace

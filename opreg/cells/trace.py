@@ -205,7 +205,7 @@ class FunctionTracer(Tracer):
         self.names.add(name)
         return self.wrap(self.variable(name, Spec(shape, dtype)))
 
-    def adopted(self, value: TracedValue, spec: Spec) -> TracedTensor:
+    def rule_value(self, value: TracedValue, spec: Spec) -> TracedTensor:
         """The traced tensor of a value that a gradient rule computes in this trace."""
         entry = value._entry
         if entry[0] not in self.specs:

@@ -164,7 +164,7 @@ class Call:
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
-    def aside(self) -> list[Step]:
+    def redirect_adds(self) -> list[Step]:
         """Redirect outputs with the request ``add`` to temporary memory; return functions that add them later."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
@@ -268,7 +268,7 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
         for kernel in kernels:
             if kernel.adds and _accepts(kernel, call, declined):
                 return Prepared(call, kernel, declined)
-        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.aside()
+        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.redirect_adds()
     for kernel in kernels:
         if _accepts(kernel, call, declined):
             return Prepared(call, kernel, declined, after)

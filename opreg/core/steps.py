@@ -94,7 +94,7 @@ class Recorder:
         """Bytes of memory that it holds."""
         raise NotImplementedError
 
-    def warming(self) -> AbstractContextManager[None]:
+    def warm_up(self) -> AbstractContextManager[None]:
         """Run code in a ``with`` statement as it will be recorded, so that everything made at first use exists
         before."""
         raise NotImplementedError

@@ -122,7 +122,7 @@ class RegisteredProp(UsersSchema):
         """Typed attributes, with a new Prop and the names that it lists; attributes of another use stay as they are."""
         self.follow_class()
         if isinstance(keywords, PropUse) and keywords.registered is self:
-            return self.anew(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
+            return self.make_use(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
         typed: dict[str, object] = {}
         for name, value in keywords.items():
             if name in self:
@@ -138,7 +138,7 @@ class RegisteredProp(UsersSchema):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
             typed.setdefault(field.name, field.default)  # declared rules read defaults, too
-        return self.anew(typed)
+        return self.make_use(typed)
 
     def _text(self, name: str, value: object) -> str:
         if is_tensor(value):
@@ -154,7 +154,7 @@ class RegisteredProp(UsersSchema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
+    def make_use(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
         """Make a Prop from typed keywords and list its names. Names that equal the cached ones are not checked
         again."""
         use = PropUse(keywords)

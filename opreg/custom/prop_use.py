@@ -320,7 +320,7 @@ class PropUse(Use):
     def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
         """Gradients of the inputs: by a declared rule, ``gradient`` of the Prop, or ``backward`` of its operator."""
-        if self.ruled:
+        if self.has_rule:
             rule = self._gradient if self.registered.declared_rule is None else self.declared_gradient
             return by_rule(rule, self, g, ins, outs, needs, is_train)
         body = None if self.cache is None else self.cache.body
@@ -348,7 +348,7 @@ class PropUse(Use):
         return check_gradients(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     @property
-    def ruled(self) -> bool:
+    def has_rule(self) -> bool:
         """Whether there is a gradient rule: a declared one, or the Prop's method ``gradient``."""
         return self.registered.declared_rule is not None or hasattr(self.prop, "gradient")
 

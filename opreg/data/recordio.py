@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ..core.files import adopting, atomic_write, atomic_writes, reading
+from ..core.files import atomic_write, atomic_writes, op_errors, reading
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
 from . import codec
 
@@ -71,7 +71,7 @@ class _Reader:
         opened = ExitStack()
         self.file = cast(io.BufferedReader, opened.enter_context(reading(path)))
         self.close = weakref.finalize(self, opened.close)
-        with adopting():
+        with op_errors():
             self.size = os.fstat(self.file.fileno()).st_size
         self.name = path
 
@@ -181,7 +181,7 @@ class _Writer:
 
     def write(self, number: int, data: bytes) -> None:
         """Append to one of the files, unbuffered: a fork would copy a buffer."""
-        with adopting():
+        with op_errors():
             self.files[number].write(data)
             self.files[number].flush()
 
@@ -308,7 +308,7 @@ class MXRecordIO:
         self._ready(False)
         while True:
             try:
-                with adopting():
+                with op_errors():
                     record: bytes | None = self._io.read()
                     return record
             except FileFormatError:

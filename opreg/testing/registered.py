@@ -99,7 +99,7 @@ def _sizes(use: Use) -> list[Use]:
                         example = np.concatenate([example] * factor, axis) if factor else example.take([0], axis)
                 arrays.append(example)
             if sum(each.size for each in arrays) <= 1 << 16:
-                uses.append(use.having(arrays))
+                uses.append(use.on_arrays(arrays))
     return uses[:9]
 
 
@@ -340,8 +340,9 @@ def dependencies(use: Subject) -> str | None:
         return None
     if use.op.traits.unread:
         unread = use.op.traits.unread
-        blind_use = use.having([np.full_like(value, np.nan if is_floating(value.dtype) else 0) if i in unread else value
-                                for i, value in enumerate(use.arrays)])
+        blind_use = use.on_arrays([
+            np.full_like(value, np.nan if is_floating(value.dtype) else 0) if i in unread else value
+            for i, value in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
     raise Skipped("it declares no dependencies")
@@ -463,6 +464,6 @@ def _checkpoint(use: TensorUse) -> None:
                            for name, each in zip(names, use.arrays[len(use.places):])})
         loaded: Any = load_arrays(path)
     expected = use.run()
-    restored = use.having([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
+    restored = use.on_arrays([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
     if not use.stochastic:
         compare(restored, expected, use, "with weights that were saved and loaded")

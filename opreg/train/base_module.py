@@ -384,7 +384,7 @@ class BaseModule(Checked):
                 scores: list[tuple[str, float]] = []
                 if eval_data is not None:
                     scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback, epoch=epoch,
-                                        batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
+                                        batch_end_callback=line.validation_callbacks(_callback_list(eval_batch_end_callback)))
                     for name, value in scores:
                         self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
                 line.end(epoch, values, scores)

@@ -350,7 +350,7 @@ class Optimizer(Checked):
         """Whether its class or a program overrides the methods that count updates or compute rates."""
         return not vars(self).keys().isdisjoint(_RATES) or _rate_methods(type(self)) != _RATE_METHODS
 
-    def undivided(self) -> str | None:
+    def undivided_reason(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         if vars(type(self)).get("elementwise") or _updates_by_operators(type(self)):
             return None

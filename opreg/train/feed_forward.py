@@ -294,7 +294,7 @@ class FeedForward:
                 _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
                 if eval_data is not None:
                     module.score(eval_data, metric, epoch=epoch, score_end_callback=eval_end_callback,
-                                 batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
+                                 batch_end_callback=line.validation_callbacks(_callback_list(eval_batch_end_callback)))
                     eval_data.reset()
                     scores = line.values(metric)
                 line.end(epoch, values, scores)

@@ -96,7 +96,7 @@ class _Choice:
         self.root: dict[Entry, Entry | None] = {}
         self.depth: dict[Entry, int] = {}
         self.saved: dict[Entry, list[Entry]] = {}  # by root, the entries that need not be stored if the root is
-        self.most = max(_LEAST, math.isqrt(sum(self._may(node) for node in forward)))
+        self.most = max(_LEAST, math.isqrt(sum(self._is_repeatable(node) for node in forward)))
         for node in forward:
             self._visit(node)
         for root, entries in self.saved.items():
@@ -106,7 +106,7 @@ class _Choice:
     def _nbytes(self, entries: Iterable[Entry]) -> int:
         return nbytes(self.program.specs[node][i] for node, i in entries)
 
-    def _may(self, node: Node) -> bool:
+    def _is_repeatable(self, node: Node) -> bool:
         """Whether a node may be run again, or has a rule that computes its result otherwise."""
         op = node.op
         if op is None or not (self.recompute or _is_forced(node)):
@@ -122,7 +122,7 @@ class _Choice:
         if node.op is None:
             self._note(entries[0], None, 0)
             return
-        if not self._may(node):
+        if not self._is_repeatable(node):
             for entry in entries:
                 self._keep(entry)
             return

@@ -66,7 +66,7 @@ class CudaRecorder(Recorder):
         return int(self._pool.total_bytes())
 
     @contextlib.contextmanager
-    def warming(self) -> Iterator[None]:
+    def warm_up(self) -> Iterator[None]:
         stream = self._stream
         with self._cuda.Device(self._device):
             caller = self._cuda.get_current_stream()

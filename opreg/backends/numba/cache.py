@@ -172,7 +172,7 @@ def _content(path: Path) -> bytes | None:
         When another user could have written it, or it is damaged.
     """
     try:
-        file = open(path, "rb", opener=_unfollowed)  # noqa: SIM115 (the next block closes it)
+        file = open(path, "rb", opener=_open_no_link)  # noqa: SIM115 (the next block closes it)
     except FileNotFoundError:
         return None
     with file:
@@ -185,7 +185,7 @@ def _content(path: Path) -> bytes | None:
     return content
 
 
-def _unfollowed(path: str, flags: int) -> int:
+def _open_no_link(path: str, flags: int) -> int:
     """Open a file without following a link, and without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 

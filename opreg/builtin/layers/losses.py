@@ -31,7 +31,7 @@ from ..outputs import (
     one_of,
     widened,
 )
-from ..shapes.shape import declare_unchanged, delivered
+from ..shapes.shape import declare_unchanged, stored_in
 from .softmax import softmax_of
 
 __all__: list[str] = []
@@ -186,7 +186,7 @@ def backward_softmax_output_xp(xp, output, label, *, out=None, **attrs):
         return results_of(loop, xp, ins, out, attrs)
     dx = results_of(loop, xp, ins, None, attrs)
     dx /= xp.maximum(xp.sum(label.astype("int64") != int(attrs["ignore_label"])), 1).astype(dx.dtype)
-    return delivered(dx, out)
+    return stored_in(dx, out)
 
 
 def _loop_of(call: Call) -> Loop | str:

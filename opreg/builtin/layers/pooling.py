@@ -96,7 +96,7 @@ class Pool:
         return passes
 
     @functools.cached_property
-    def reaching(self) -> list[Cut]:
+    def outputs_at_borders(self) -> list[Cut]:
         """Outputs whose windows reach into padding, before and after each axis."""
         return [_cut_at(axis, part) for axis, n, k, s, p, _ in self.axes if p for part in
                 (slice(0, -(-p // s)), slice(max((n + p - k) // s + 1, 0), -(-(n + 2 * p) // s)))]
@@ -322,7 +322,7 @@ def _declare_pooling(op: Op, framed: bool = False) -> None:
             share(xp, [functools.partial(pooled, block) for block in blocks],
                   _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
         if framed and pool_type == "max":
-            for part in pool.reaching:
+            for part in pool.outputs_at_borders:
                 xp.maximum(y[part], 0, out=y[part])
         if not out.flags.c_contiguous:
             out[...] = y.reshape(out.shape)

@@ -432,8 +432,8 @@ class Builder:
         """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 
-    def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]], xs: Sequence[Value]
-              ) -> Sequence[Any]:
+    def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                      xs: Sequence[Value]) -> Sequence[Any]:
         """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 
