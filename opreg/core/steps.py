@@ -132,7 +132,7 @@ def index_at(arrays: Sequence[Array], array: Array) -> int | None:
     Raises
     ------
     RefusedError
-        If the view begins elsewhere inside of one.
+        If the view begins inside of one of the arrays.
     """
     place = address_of(array)
     for i, each in enumerate(arrays):

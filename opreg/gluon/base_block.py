@@ -155,7 +155,7 @@ class Block(Checked):
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """The hint for its name, if it has no prefix."""
+        """The word from which a block without a prefix gets its name."""
         return type(self).__name__.lower()
 
     @property
