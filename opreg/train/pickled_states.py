@@ -18,7 +18,7 @@ from ..errors import FileFormatError
 
 __all__ = ["OTHER", "Pickled", "read_pickle"]
 
-#: In the place of objects that are not needed, such as schedules of the rate.
+#: The value that replaces objects which are not needed, such as schedules of the rate.
 OTHER = object()
 
 

@@ -110,9 +110,9 @@ class Updater:
             return f"{type(self).__name__} defines its own updates"
         return self.optimizer.one_by_one()
 
-    def undivided(self) -> str | None:
+    def undivided_reason(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
-        return self.optimizer.undivided()
+        return self.optimizer.undivided_reason()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
         """Weights in the form of ``count_updates``.
