@@ -16,8 +16,8 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.pickles import PICKLE_DAMAGE, SafeUnpickler
 
+from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError
-from .base_optimizer import Optimizer
 from .lr_scheduler import LRScheduler
 
 __all__ = ["OTHER", "Pickled", "read_pickle", "write_pickle"]
@@ -180,7 +180,7 @@ _ADDED: dict[str, dict[str, Any]] = {
 _COUNTS = ("_all_index_update_counts", "_index_update_count")
 
 
-def write_pickle(states: dict[Any, Any], optimizer: Optimizer | None) -> bytes:
+def write_pickle(states: dict[Any, Any], optimizer: Checked | None) -> bytes:
     """A pickle of states that MXNet 1.9 reads, and ``read_pickle``, too.
 
     Parameters
@@ -204,9 +204,9 @@ def _pickled(value: Any) -> Iterator[bytes]:
         yield b"cmxnet.ndarray.ndarray\nNDArray\nN\x85R"
         yield from _pickled({name: bytearray(part) for name, part in value.__getstate__().items()})
         yield b"b"
-    elif isinstance(value, (Optimizer, LRScheduler)):
+    elif isinstance(value, Checked):  # the optimizer, or a schedule of the rate
         yield f"c{_module_in_mxnet(type(value))}\n{type(value).__name__}\n".encode() + b")\x81"
-        yield from _pickled(_attributes_in_mxnet(value) if isinstance(value, Optimizer) else vars(value))
+        yield from _pickled(_attributes_in_mxnet(value))
         yield b"b"
     elif isinstance(value, dict):
         yield b"}("
@@ -235,10 +235,10 @@ def _module_in_mxnet(cls: type) -> str:
     return "mxnet.lr_scheduler" if issubclass(cls, LRScheduler) else "mxnet.optimizer.optimizer"
 
 
-def _attributes_in_mxnet(optimizer: Optimizer) -> dict[str, Any]:
-    """The optimizer's attributes, without those that only ours have."""
+def _attributes_in_mxnet(value: Checked) -> dict[str, Any]:
+    """The attributes of an optimizer or a schedule, without those that only ours have."""
     attributes: dict[str, Any] = {}
-    for cls in reversed(type(optimizer).__mro__):
+    for cls in reversed(type(value).__mro__):
         attributes.update(_ADDED.get(cls.__name__, {}))
-    return attributes | {name: value for name, value in vars(optimizer).items()
+    return attributes | {name: part for name, part in vars(value).items()
                          if name != "param_dict" and (name in _COUNTS or not name.startswith("_"))}
