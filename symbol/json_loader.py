@@ -9,7 +9,7 @@ from opreg.core.attrs import to_text
 from opreg.core.graph import Entry, Graph, Node, declared_shape
 from opreg.core.mode import MODE
 from opreg.core.op import Op
-from opreg.core.placeholder import Placeholder, is_tag, lookup, sort_attributes, strange
+from opreg.core.placeholder import PYTHON_CODE, Placeholder, is_tag, lookup, sort_attributes, strange
 from opreg.core.rules import Attrs
 from opreg.errors import FileFormatError, Where, did_you_mean, note, other_count, warn
 
@@ -318,10 +318,10 @@ class Loader:
             states += 1
         subgraphs = [self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}")
                      for k, inner in enumerate(stored.subgraphs)]
-        op = Placeholder(stored.op, op_type, stored.name, self.name, version, subgraphs).operator(
-            len(inputs) - states, states, count)
         written = {name: text for name, text in texts.items() if not is_tag(name)}
         tags = {name: text for name, text in texts.items() if is_tag(name)}
+        op = Placeholder(stored.op, op_type, stored.name, self.name, version, subgraphs, tags.get(PYTHON_CODE)
+                         ).operator(len(inputs) - states, states, count)
         return Node(op, stored.name, op.complete(written), inputs, written, tags, where)
 
     # ---------------------------------------------------------------------------------------- older versions

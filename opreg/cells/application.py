@@ -165,12 +165,12 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     return results if MODE.recording else [ops.BlockGrad(result) for result in results]
 
 
-def application_op(name: str, optional_out_grads: bool = False) -> Op:
-    """The operator of application nodes in a graph; for its last parameter see ``Op``."""
+def application_op(name: str, doc: str, optional_out_grads: bool = False) -> Op:
+    """The operator of application nodes in a graph; for its other parameters see ``Op``."""
     op = Op(name, AS_GIVEN, lambda *, record: [node.name for node in record.variables],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.heads))],
             visible=lambda *, record: record.visible, mode=True, per_instance=True,
-            optional_out_grads=optional_out_grads)
+            doc=doc, optional_out_grads=optional_out_grads)
     op.together(_infer_body)
     op.chance(lambda *, record: any(effects.draws(node.op, node.attrs) for node in record.body.nodes))
     op.body(lambda inputs, *, record: (record.heads, dict(zip(record.variables, inputs))))

@@ -23,7 +23,7 @@ from . import tree
 from .gradient_tags import through_hooks
 from .parameter import Parameter
 from .state import STATE
-from .tensor import TENSORS, Tensor, fresh, tensor, tensor_over, zeros_as
+from .tensor import TENSORS, Tensor, as_tensor, fresh, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
 from .tensor_hooks import gradient_chain, through_own_hooks
 from .trace import FunctionTracer
@@ -199,7 +199,7 @@ class _OnTape(Pullback):
             out = inputs.call(function, arguments)
             # A weight that is a result gets the value that it had while the function ran.
             self.heads = [out] if out.__class__ is Tensor and not first_only else [
-                _variable(head, head._entry) if isinstance(head, Parameter) else head
+                _variable(head, head._entry) if isinstance(head, Parameter) else as_tensor(head)
                 for head in _heads(function, out, first_only)]
         finally:
             thread["reset"](token)

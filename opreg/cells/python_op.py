@@ -237,7 +237,7 @@ def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence
 #: Calls a Python function with copies of the output gradients.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
-            per_instance=True, has_side_effect=True, optional_out_grads=True)
+            per_instance=True, has_side_effect=True, optional_out_grads=True, doc="a hook or a Python function")
 PYTHON.shapes(lambda ins, outs, *, record: (ins, [spec.shape for spec in record.outs]))
 PYTHON.types(lambda ins, outs, *, record: (ins, [spec.dtype for spec in record.outs]))
 

@@ -214,7 +214,11 @@ class Namespace(_WithAttributes):
             function = self._made[name] = self._make(op, name)
             setattr(self, name, function)
             return function
-        raise unknown_operator(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+        dotted = sorted(full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
+                        if full.endswith(f".{name}") and "." in full[len(prefix):])
+        advice = f"The operator {dotted[0]!r} is called by {self.__name__.partition('.')[0]}.Custom(…, " \
+                 f"op_type={dotted[0]!r})" if dotted else did_you_mean(name, dir(self))
+        raise unknown_operator(f"{self.__name__} has no operator {name!r}. {advice}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         title = self.__name__
