@@ -592,10 +592,8 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     return result
 
 
-def stacked(value: Any) -> Tensor | None:
+def stacked(value: list[Any] | tuple[Any, ...]) -> Tensor | None:
     """A nesting of tensors and numbers as one tensor, through which gradients pass; None if no gradient does."""
-    if not isinstance(value, (list, tuple)):
-        return None
     if STATE.trace is not None:
         return _trace_value(value)
     arrays = [leaf for leaf in leaves(value) if isinstance(leaf, NDArray)] if MODE.current().recording else ()
@@ -613,7 +611,7 @@ def operand(value: Any, *, ctx: Context | None = None) -> Tensor:
     >>> grad(lambda x: operand([x, 2.0]) * 3)(Tensor(1.0))
     Tensor(shape=[], dtype=Float32, value= 3)
     """
-    result = stacked(value)
+    result = stacked(value) if isinstance(value, (list, tuple)) else None
     return tensor(value, ctx=ctx) if result is None else result
 
 
