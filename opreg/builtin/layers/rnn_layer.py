@@ -228,7 +228,7 @@ def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Pa
             rest = dh - past, None if dc is None else dc * (1.0 - counts[t])
             if dc is not None:
                 dc *= counts[t]
-        if d_shown is not None:
+        if d_shown is not None and projection is not None:
             d_shown[:, t] = past
             past = _multiply(xp, past, projection)
         step = db[:, :, t]
