@@ -74,7 +74,7 @@ def different(now: object, before: object) -> bool:
 def plain_key(value: Any) -> Hashable:
     """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
 
-    An object of a class derived from numbers or text counts by its identity if it has attributes, and a record if it
+    An object of a class derived from numbers or text counts by its identity if it has attributes; so does a record that
     holds objects. The key holds no reference to it.
 
     Examples
@@ -256,7 +256,8 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
+        # a copy, since Python stores places of globals in the code object
+        return types.FunctionType(_code(text).replace(), self.objects)
 
 
 class _Elements:
@@ -299,8 +300,8 @@ class _Entries:
 
 
 class _Lacking:
-    """The expression that an object has no attributes of some names. They are looked up only if the number of its
-    attributes has changed."""
+    """A condition of the generated function: that an object has no attributes of some names. They are looked up only if
+    the number of its attributes has changed."""
 
     __slots__ = ("count", "names")
 
@@ -309,7 +310,7 @@ class _Lacking:
         self.names: set[str] = set()
 
     def format(self, owner: str) -> str:
-        """The expression, in which the object has this name; it holds the names found until then."""
+        """The source of the condition with the names found so far, for an object that the source calls ``owner``."""
         attributes = f"{owner}.__dict__"
         return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
 
@@ -343,7 +344,7 @@ class _Bytes:
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
     def put_back(self) -> None:
-        """Write the former bytes, if others are there now and it has the same size."""
+        """Restore the former bytes if the buffer has the same size and other bytes."""
         if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
             return
         if isinstance(self.buffer, np.ndarray):
@@ -399,7 +400,8 @@ class Place(NamedTuple):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):
                 return vars(self.owner).get(self.name, ABSENT)
-            return object.__getattribute__(self.owner, self.name)  # past the hook of its class
+            # read without the hook that ``observer`` puts into the class
+            return object.__getattribute__(self.owner, self.name)
         except (AttributeError, ValueError, LookupError):
             return ABSENT
 
