@@ -734,6 +734,32 @@ LOOP = '''{
 }'''.replace(",_", ", ")
 
 
+class _Mirror(mx.nn.Cell):
+    def construct(self, x):
+        return x * 2
+
+    def bprop(self, x, out, dout):
+        return (-dout,)
+
+
+def _hooked():
+    cell = mx.nn.ReLU()
+    cell.register_backward_hook(lambda cell, to_inputs, of_outputs: None)
+    return cell
+
+
+@pytest.mark.parametrize("make, node, code", [
+    (_Mirror, "cell0", "the bprop of a Cell"), (_hooked, "hook_inputs0", "gradient hooks")])
+def test_a_file_names_the_python_code_that_it_does_not_hold(make, node, code):
+    symbol = make().to_symbol(mx.Tensor([1.0, -1.0]))
+    with pytest.warns(UserWarning, match=rf"^node '{node}'.*: files do not hold {code}, which is Python code"):
+        text = symbol.tojson()
+    again = loads(text, "net.json")
+    assert again.list_arguments() == symbol.list_arguments() and dumps(again) == text
+    with pytest.raises(UnknownOperatorError, match=rf"^net\.json: node '{node}' called {code}, Python code of"):
+        again.simple_bind(mx.cpu(), x=(2,))
+
+
 def test_graphs_within_graphs_are_kept():
     symbol = loads(LOOP)
     assert dumps(symbol) == LOOP

@@ -21,7 +21,7 @@ from opreg.core import generators
 from opreg.core.registry import get
 from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, OpError
 from opreg.ndarray import Context
 from opreg.testing import Report, Verdict, checking, variations
 from opreg.testing.contract import Check, Failed
@@ -925,3 +925,10 @@ def test_tensors_passed_by_keyword_are_inputs() -> None:
 
     report = mx.operator.check(Scaled(), mx.Tensor([1.0, 2.0]), scale=mx.Tensor([3.0, 4.0]))
     assert [verdict.name for verdict in report.failed] == ["gradient"] and "scale" in report["gradient"].text
+
+
+@pytest.mark.parametrize("value", [[np.ones((2, 3)), np.ones(3)], [[1.0, 2.0], [3.0]], "abc", {"x": 1}, object()])
+def test_an_input_that_is_no_array_is_refused_with_the_form_of_a_call(value):
+    with pytest.raises(OpError) as caught:
+        mx.operator.check("sin", value)
+    assert "each input as an argument of its own: check(op, x, w)" in "".join(caught.value.__notes__)

@@ -214,7 +214,7 @@ def test_a_function_may_give_sum_and_count():
     (lambda: mx.metric.create("acuracy"), AttrError, "Did you mean 'accuracy'"),
     (lambda: mx.metric.create(3), ArgumentError, "a function or a list"),
     (lambda: mx.metric.create("acc", axes=1), AttrError, "unexpected keyword argument 'axes'. It takes axis, name"),
-    (lambda: mx.metric.create(mx.metric.create("acc"), axis=1), ArgumentError, "accuracy is there already"),
+    (lambda: mx.metric.create(mx.metric.create("acc"), axis=1), ArgumentError, "accuracy is made already"),
     (lambda: mx.metric.create({"name": "acc"}), FileFormatError, "metric: expected a name and keywords"),
     (lambda: mx.metric.create('{"metric": "acc", "axis": "x"}'), AttrError, "axis must be int, got 'x'"),
     (lambda: mx.metric.create('{"metric": "custommetric", "feval": 3}'), AttrError, "cannot be made from text"),

@@ -241,6 +241,14 @@ def test_states_are_neither_inputs_nor_weights():
     assert (module.get_states()[0].asnumpy() == 3).all()
 
 
+@pytest.mark.parametrize("store", [None, "local"])
+def test_states_for_mxnet_have_the_optimizer(store, tmp_path):
+    one, other = (trained(epochs=epochs, optimizer="adam", kvstore=store and mx.kv.create(store)) for epochs in (2, 1))
+    one.save_optimizer_states(str(tmp_path / "states"), format="mxnet")
+    other.load_optimizer_states(str(tmp_path / "states"))
+    assert other._optimizer._index_update_count == one._optimizer._index_update_count
+
+
 def test_a_shared_module_has_the_same_weights():
     one = trained(epochs=1)
     other = mx.mod.Module(classifier())
