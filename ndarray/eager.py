@@ -122,7 +122,7 @@ class Runner(CachedUse):
             self._function = ready.function()
         if op.traits.random:
             self._function = _report_draw(ctx, self._function)
-        self.single = None  # until the first run
+        self.single = None  # None until the first run
         # Users' rules are called each time.
         self.recipes = None if op.where is not None or op.signature.per_instance else {}
         self._copies: list[bool] | None = None
@@ -203,7 +203,7 @@ def _report_draw(ctx: Context, function: Callable[..., Any]) -> Callable[..., An
     place = ctx.backend_name, ctx.device_id
 
     def draw(*arrays: Array, **keywords: Any) -> Any:
-        generators.drawing(*place)
+        generators.before_draw(*place)
         return function(*arrays, **keywords)
 
     return draw

@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from benchmarks import counts
 from tests import processes
+from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "homes.md").read_text()
@@ -39,7 +38,7 @@ def _found(name: str) -> Any:
     raise AssertionError(f"no module is named {name}")
 
 
-@pytest.mark.parametrize("idea", ROWS)
+@of_each(ROWS)
 def test_names_on_the_page_exist(idea: str) -> None:
     for name in ROWS[idea]:
         _found(name.removeprefix("opreg."))

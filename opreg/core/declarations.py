@@ -317,7 +317,7 @@ class Declarations:
         return self._declare("tail", function)
 
     def attends(self, function: F) -> F:
-        """Declare the operator's part in attention that is composed of several operators: ``f(*shapes, **attrs)``
+        """Declare the operator's role in attention that is composed of several operators: ``f(*shapes, **attrs)``
         returns a part, see ``opreg.builtin.attention_parts``, or None. Graphs replace such operators by one, for long
         sequences."""
         return self._declare("attends", function)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "prepare",
            "reference"]
 
-#: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
+#: A key that compiled functions set in ``Call.memo``: each run makes new ``CustomOp``s, as each eager call does.
 ANEW = "anew"
 
 Step = Callable[[], object]
@@ -38,7 +38,7 @@ ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool,
 class Rank(enum.IntEnum):
     """The origin of a kernel. If several kernels accept a call, the one of the highest rank runs."""
 
-    OPERATOR = 0  # in the operator's module
+    OPERATOR = 0  # a kernel declared in the operator's module
     COMPILED = 1  # a back end that compiles
     LIBRARY = 2  # a back end that calls a library
     USER = 3
@@ -161,12 +161,12 @@ class Call:
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
-    def aside(self) -> list[Step]:
+    def redirect_adds(self) -> list[Step]:
         """Redirect outputs with the request ``add`` to temporary memory; return functions that add them later."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":
-                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # negative keys, which no kernel uses
+                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # kernels' own keys are not negative
                 self.reqs[i] = "write"
                 adding.append(functools.partial(self.xp.add, out, self.outs[i], out))
         return adding
@@ -255,7 +255,7 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
         for kernel in kernels:
             if kernel.adds and _accepts(kernel, call, declined):
                 return Prepared(call, kernel, declined)
-        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.aside()
+        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.redirect_adds()
     for kernel in kernels:
         if _accepts(kernel, call, declined):
             return Prepared(call, kernel, declined, after)

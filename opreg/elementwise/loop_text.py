@@ -122,13 +122,14 @@ class _Writer:
             self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
-            # A reduction of values per place in a set gives the same value for all sets, in an array.
+            # If a reduction runs over values that differ only within a set, its result is the same for all sets, and is
+            # an array.
             self.among.append(prim.name != "column_sum" and any(
                 self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()
         self.constants: dict[str, int] = {}
-        self.memory: dict[int, str] = {}  # names, by register, except of inputs' own memory
+        self.memory: dict[int, str] = {}  # names of arrays by register; an input's own memory has none
         self.free: list[str] = []
         self.outputs = OutputMemory(rows.expression.results, self.arity, self.last, layout.shared)
         self.first = next((i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT), None)
@@ -259,7 +260,7 @@ class _Writer:
             second = self._operand(reads[1])
             return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.new_axes}"
         if kind == "row_sum" and is_full and self.layout.turned:
-            return f"ones.dot({value})[None]"  # in half the time of the ufunc matmul
+            return f"ones.dot({value})[None]"  # the ufunc matmul takes twice as long
         if kind == "row_sum" and is_full and not self.layout.long:
             return f"einsum('{letters}->{output_letters}', {value}){self.new_axes}"
         if source >= self.arity or source in self.memory or not self.layout.converted[source]:
@@ -311,7 +312,7 @@ class _Writer:
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
             return
-        if function in _WITHOUT_OUT or register in self.conditions:  # these need no memory beforehand
+        if function in _WITHOUT_OUT or register in self.conditions:  # these allocate their result themselves
             self._release(position, dying)
             self._line(f"{name} = {call})")
             if function in _WITHOUT_OUT and self.spans[register]:
@@ -433,7 +434,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
             make = functools.partial(_places, xp, size, dtype, place)
-            # One array serves all runs on the host: to make it takes as long as comparing 300 elements with it.
+            # On the host one array serves all runs, since making it takes as long as comparing 300 elements with it.
             space["places"] = itertools.repeat(make()).__next__ if xp is np and size <= LONG else make
         elif prim.name not in ("row_size", "column_sum"):
             space[prim.name] = prim.resolve(xp)
@@ -442,10 +443,11 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
     text, constants = _text_and_constants(loop.rows, layout)
-    for number, value in enumerate(constants):  # a ufunc of the host takes half as long for it in an array
+    # a ufunc of the host takes half as long for a constant in an array as for a Python number
+    for number, value in enumerate(constants):
         space[f"c{number}"] = np.asarray(value, dtype) if xp is np else value
     tile = FunctionType(_compiled(text), space)
-    tile.__dict__["plain"] = True  # it calls only ufuncs
+    tile.__dict__["plain"] = True  # the function calls only ufuncs
     return tile
 
 

@@ -50,6 +50,7 @@ from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array
 from tests.cuda import host
 from tests.cuda.host import array as cuda_array
+from tests.questions import of_each
 
 ELEMENT, ROW, COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
 needs_numba = pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="numba is not installed")
@@ -115,7 +116,7 @@ def _arrays(loop: Loop, seed, dtype):
 SHAPES = [((4, 3), 1), ((3, 40), -1), ((2, 5, 3), 1), ((6,), 0), ((2, 3, 4, 2), (1, 2)), ((70, 9), 1)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@of_each(range(60))
 def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
     function, inputs = _written(seed)
     for (shape, axis), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
@@ -147,7 +148,7 @@ def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
             np.testing.assert_array_equal(result, two)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_an_output_may_lie_over_an_input(seed: int) -> None:
     function, inputs = _written(seed + 1000)
     loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
@@ -165,7 +166,7 @@ def test_an_output_may_lie_over_an_input(seed: int) -> None:
             np.testing.assert_allclose(found, want, 1e-12, 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_unread_results_are_not_computed(seed: int) -> None:
     function, inputs = _written(seed + 2000)
     loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
@@ -349,7 +350,7 @@ def test_sums_over_sets_are_results_of_loops() -> None:
 
 
 @needs_numba
-@pytest.mark.parametrize("seed", range(12))
+@of_each(range(12))
 def test_numba_equals_the_calls(seed: int) -> None:
     from opreg.backends.numba import loops
 
@@ -403,7 +404,7 @@ def _smooth(seed):
     return function, inputs
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_gradients_are_central_differences(seed: int) -> None:
     function, inputs = _smooth(seed)
     loop = sets(function, 1, inputs).on([(3, 4)] * len(inputs))
@@ -461,7 +462,7 @@ def _of_sets(x, r):
     return row_sum(x * x) * r, row_product(r) + row_sum(x)
 
 
-@pytest.mark.parametrize("function, inputs, shape, attrs", [
+@of_each([
     *[(_several, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 1, 0, -2)],
     *[(_alike, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 0)],
     (_of_sets, (ELEMENT, ROW), (2, 3, 4), {"axis": (0, 2)}),

@@ -65,7 +65,8 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
         rounded = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
         if wraps and rounded.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return typed if typed.exact else rounded  # beside uint64 a negative number is an int64
+            # with uint64, a negative scalar stays an int64
+            return typed if typed.exact else rounded
         return rounded
 
     def on_integers(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Callable[[Array], Array]:

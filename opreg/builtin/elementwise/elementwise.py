@@ -28,7 +28,7 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
 from ...core.value import Value
-from ...elementwise.expression import Expression, accepting, derive, trace
+from ...elementwise.expression import Expression, accepts_expression, derive, trace
 from ...elementwise.tiling import steps
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
@@ -118,7 +118,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
             call.details = formula.on_integers(call.xp, call.ins, call.outs[0])
         return _accepts(call) if call.details is None else None
 
-    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts), rank=Rank.OPERATOR)
+    @op.kernel("ufuncs", bound=True, accepts=accepts_expression(expression, accepts), rank=Rank.OPERATOR)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":

@@ -249,7 +249,7 @@ def deconvolution_window(size: Shape, kernel: Shape, stride: Shape, dilate: Shap
         for n, target in zip(full, target_shape):
             if n < target:
                 raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
-        # the surplus is cut off on both sides, an odd element at the front
+        # the surplus is removed on both sides; if it is odd, one more element at the front
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
     if any(a >= s for a, s in zip(adj, win.stride)):

@@ -26,7 +26,7 @@ from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import declare_writes, read_elements
 from ..samples import alike, along, repeated
-from ..shapes.shape import constant, delivered, out_or_empty
+from ..shapes.shape import constant, out_or_empty, stored_in
 
 __all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
 
@@ -79,7 +79,7 @@ def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: b
     the last, where a value is left out."""
     size = math.prod(shape)
     flat = xp.zeros(size + spare, dtype=values.dtype)
-    # In one flat array, the form that NumPy has a fast loop for.
+    # Indices are in one flat array, for which NumPy has a fast loop.
     add_into(xp, flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
     return flat[:size].reshape(shape)
 
@@ -133,7 +133,7 @@ def _declare_gather(op: Op, data: int) -> None:
     def looking_up_in_parts(xp, *ins, axis=0, mode="clip"):
         length = ins[data].shape[axis]
         if xp is not np or mode == "raise":
-            return lambda *ins, out=None: delivered(xp.take(ins[data], integer_indices(
+            return lambda *ins, out=None: stored_in(xp.take(ins[data], integer_indices(
                 xp, ins[1 - data], length, mode), axis=axis), out)
         are_whole, inside = ins[1 - data].dtype == np.int64, "wrap" if mode == "index" else mode
 
@@ -370,7 +370,7 @@ def pick_put_in_parts(xp, g, index, data, *, axis, mode):
             dx = out
             dx.fill(0)
         dx.reshape(-1)[spots(index)] = g.reshape(-1)
-        return delivered(dx, out)
+        return stored_in(dx, out)
 
     return run
 
@@ -413,7 +413,7 @@ def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
         nearest = xp.minimum(xp.maximum(named, 0), depth - 1)
         places = xp.arange(0, result.size, depth) + nearest
         result.reshape(-1)[places] = xp.where(named == nearest, on, off)
-    return delivered(result, out)
+    return stored_in(result, out)
 
 
 one_hot.grad(ZERO)
