@@ -94,7 +94,7 @@ class Context(metaclass=_Contexts):
         text = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None  # type: ignore[redundant-expr]
         if text:
             device_type, device_id = text[1], int(text[2])
-        if not isinstance(device_type, str) or (  # type: ignore[redundant-expr]
+        if not isinstance(device_type, str) or (
                 device_type not in cls.devstr2type and device_type not in _REGISTERED):
             raise DeviceError(f"there is no device type {device_type!r}. "
                               f"{did_you_mean(device_type, cls.devstr2type)}")
@@ -140,7 +140,7 @@ class Context(metaclass=_Contexts):
         return None if self.backend_name == "cpu" else self.backend.device(self.device_id)
 
     def entered(self) -> Device | nullcontext[None]:
-        """A context manager that enters the device; it does nothing where there is none to enter."""
+        """A context manager that enters the device; it does nothing if there is no device to enter."""
         return self.device or _UNCHANGED
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:

@@ -18,7 +18,7 @@ from opreg.core.files import atomic_write, reading
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
-from opreg.core.placeholder import placeholder, warn_of
+from opreg.core.placeholder import PYTHON_CODE, placeholder, python_code, warn_of, warn_of_python
 from opreg.core.rules import Attrs
 from opreg.errors import ArgumentError, AttrError, FileFormatError
 from opreg.ndarray.params_file import FILE_MAGIC
@@ -39,8 +39,8 @@ def _pooling_outputs(attrs: Attrs) -> int:
     return 1 + (attrs["pool_type"] == "max" and first and len(attrs.get("kernel") or ()) > 0)
 
 
-# Numbers of outputs, hidden ones included, of the operators of MXNet that have hidden outputs. ``node_row_ptr`` adds
-# them up.
+# For operators of MXNet that have hidden outputs, the number of all outputs. ``node_row_ptr`` in a file holds sums of
+# these numbers.
 _OUTPUTS: dict[str, int | Callable[[Attrs], int]] = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4,
     "LayerNorm": 3, "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2,
@@ -138,7 +138,9 @@ def _node_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
     nodes, rows = [], [0]
     for node in graph.nodes:
         written: dict[str, Json] = {"op": stored_name(node), "name": node.name}
-        attrs = stored_attrs(node)
+        attrs, code = stored_attrs(node), python_code(node)
+        if code is not None:
+            attrs = {PYTHON_CODE: code, **attrs}
         if attrs:
             _check_readable(node, attrs)
             written["attrs"] = attrs
@@ -179,7 +181,7 @@ def _text(value: Json, margin: str = "") -> str:
         assert isinstance(value, Sequence)
         item = value[0] if value else None
         first, last, tall = "[", "]", len(value) > 10 or isinstance(item, dict)
-        if isinstance(item, list) and not tall:  # inputs or heads, of three numbers each
+        if isinstance(item, list) and not tall:  # a list of inputs or heads, each with three numbers
             return str(value)
         parts = [_text(part, inner) for part in value]
     if not tall:
@@ -227,6 +229,9 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     }
     """
     graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
+    called = {node.name: code for node in graph.nodes if (code := python_code(node)) is not None}
+    if called:
+        warn_of_python(called)
     attrs: dict[str, Json] = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
     return _text({**_node_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 

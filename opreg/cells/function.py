@@ -143,7 +143,7 @@ class _Call(Application):
         self.state = LEAF
         self.sources: list[tuple[str, int]] = []
         self.kept: list[Tensor] = []
-        self.number = 0  # set by the call
+        self.number = 0  # the number of results, set by the call
 
     # ---------------------------------------------------------------------------------------------- forward
 
@@ -364,6 +364,6 @@ def _without_gradient(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
 
 #: The application of a ``_Function`` on the tape, and in a graph.
 _TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
-_APPLIED = application_op("_function", optional_out_grads=True)
+_APPLIED = application_op("_function", "the bprop of a _Function", optional_out_grads=True)
 #: A tensor that forward computed and saved: its dependence on the arguments is unknown.
 _SAVED_TENSOR = tape.Taped("_Function", _refuse_gradient)

@@ -170,7 +170,8 @@ def _tag_operator(name: str, back: Callable[[Attrs, Sequence[Any], Sequence[bool
     """An identity operator whose gradient calls Python."""
     op = Op(name, AS_GIVEN, lambda *, given: [f"data{i}" for i in range(given)],
             outputs=lambda *, count: [f"output{i}" for i in range(count)],
-            per_instance=True, grad_reads=False, optional_out_grads=True, hooks=True, loss=loss or False)
+            per_instance=True, grad_reads=False, optional_out_grads=True, hooks=True, loss=loss or False,
+            doc="gradient hooks")
     op.shapes(lambda ins, outs, *, count: (ins, ins[:count]))
     op.types(lambda ins, outs, *, count: (ins, ins[:count]))
     op.inline(lambda inputs, specs, *, count: ([], list(inputs[:count])))

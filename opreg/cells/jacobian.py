@@ -17,7 +17,7 @@ from ..core.named_errors import name_errors
 from ..core.registry import ops
 from ..core.rules import as_list
 from ..core.spec import show
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, NotDifferentiableError, ShapeError, note
 from . import tree
 from .cell import Cell
 from .parameter import CastParameter, Parameter, Parameters, parameters
@@ -125,10 +125,15 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     def of_seeds(*seeds: TensorBase) -> tuple[Any, ...]:
         return tuple(back(tuple(seeds), keep=True)[0])
 
-    tangents: Sequence[Any] | None = pushforward(back, along)
-    if tangents is None:
-        probes = [ops.zeros_like(head) for head in back.heads]
-        _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    try:
+        tangents: Sequence[Any] | None = pushforward(back, along)
+        if tangents is None:
+            probes = [ops.zeros_like(head) for head in back.heads]
+            _, tangents, _ = differentiate(of_seeds, probes, {}, range(len(probes)), seed=tuple(along))
+    except NotDifferentiableError as error:
+        note(error, f"jvp of {name_of(fn)}: a directional derivative is the gradient of the gradient, except for an "
+                    "operator with a rule for directions: a method jvp(self, t, ins, outs) of its Prop, or @op.jvp")
+        raise
     value = _value(back, has_aux)
     return _add_aux((value, tree.rebuild(tree.flatten(value, []), iter(tangents))), back, has_aux)
 

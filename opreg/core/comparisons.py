@@ -22,7 +22,7 @@ import numpy as np
 from .cache import cached
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
+           "HeldElements", "Mark", "Place", "elements", "package_of", "plain_key", "put_back"]
 
 
 class _Absent:
@@ -51,6 +51,8 @@ MOST_PLACES = 10_000
 
 #: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
+#: Numbers of the places that comparisons had at some time.
+Mark: TypeAlias = "tuple[int, dict[object, int], int]"
 
 
 def different(now: object, before: object) -> bool:
@@ -74,7 +76,7 @@ def different(now: object, before: object) -> bool:
 def plain_key(value: Any) -> Hashable:
     """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
 
-    An object of a class derived from numbers or text counts by its identity if it has attributes, and a record if it
+    An object of a class derived from numbers or text counts by its identity if it has attributes; so does a record that
     holds objects. The key holds no reference to it.
 
     Examples
@@ -256,7 +258,8 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
+        # a copy, since Python stores places of globals in the code object
+        return types.FunctionType(_code(text).replace(), self.objects)
 
 
 class _Elements:
@@ -299,8 +302,8 @@ class _Entries:
 
 
 class _Lacking:
-    """The expression that an object has no attributes of some names. They are looked up only if the number of its
-    attributes has changed."""
+    """A condition of the generated function: that an object has no attributes of some names. They are looked up only if
+    the number of its attributes has changed."""
 
     __slots__ = ("count", "names")
 
@@ -309,7 +312,7 @@ class _Lacking:
         self.names: set[str] = set()
 
     def format(self, owner: str) -> str:
-        """The expression, in which the object has this name; it holds the names found until then."""
+        """The source of the condition with the names found so far, for an object that the source calls ``owner``."""
         attributes = f"{owner}.__dict__"
         return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
 
@@ -343,7 +346,7 @@ class _Bytes:
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
     def put_back(self) -> None:
-        """Write the former bytes, if others are there now and it has the same size."""
+        """Restore the former bytes if the buffer has the same size and other bytes."""
         if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
             return
         if isinstance(self.buffer, np.ndarray):
@@ -399,7 +402,8 @@ class Place(NamedTuple):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):
                 return vars(self.owner).get(self.name, ABSENT)
-            return object.__getattribute__(self.owner, self.name)  # past the hook of its class
+            # read without the hook that ``observer`` puts into the class
+            return object.__getattribute__(self.owner, self.name)
         except (AttributeError, ValueError, LookupError):
             return ABSENT
 
@@ -603,18 +607,25 @@ class Comparisons:
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
-    def compiled(self) -> Check | None:
-        """The function that compares all places; None if there are none."""
+    def mark(self) -> Mark:
+        """The places recorded so far, by their numbers."""
+        return len(self._places), {key: len(paths) for key, (_, paths) in self._paths.items()}, len(self._contents)
+
+    def compiled(self, after: Mark = (0, {}, 0)) -> Check | None:
+        """The function that compares all places, or those recorded after a mark; None if there are none."""
         text = _Text()
-        for write in self._places:
+        for write in self._places[after[0]:]:
             write(text)
-        for owner, paths in self._paths.values():
+        for key, (owner, paths) in self._paths.items():
+            paths = paths[after[1].get(key, 0):]
+            if not paths:
+                continue
             name, indent = text.name(owner.value), ""
             if owner.weak:
                 text.lines.append(f"if (o := {name}()) is not None:")
                 name, indent = "o", "    "
             for path, held, label in paths:
                 text.report(text.differs(path.format(name), held), label, indent)
-        for content in self._contents:
+        for content in self._contents[after[2]:]:
             content.write(text)
         return text.function() if text.lines else None

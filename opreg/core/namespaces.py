@@ -170,7 +170,7 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
 
 
 class _WithAttributes:
-    """Holds attributes in a dict that a class below may show otherwise."""
+    """A base that holds attributes in a dict, so that a derived class can replace ``__dict__``."""
 
 
 #: The dict of an object's attributes as it is.
@@ -199,7 +199,7 @@ class Namespace(_WithAttributes):
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # read-only, as that of a class
-        """All functions by name, as in a module: made when somebody looks there, and each once."""
+        """All functions by name, as modules have them; reading it makes those that are missing."""
         names = {*dir(self)} - self._looked_at
         self._looked_at |= names
         for name in names:
@@ -214,7 +214,11 @@ class Namespace(_WithAttributes):
             function = self._made[name] = self._make(op, name)
             setattr(self, name, function)
             return function
-        raise unknown_operator(f"{self.__name__} has no operator {name!r}. {did_you_mean(name, dir(self))}")
+        dotted = sorted(full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
+                        if full.endswith(f".{name}") and "." in full[len(prefix):])
+        advice = f"The operator {dotted[0]!r} is called by {self.__name__.partition('.')[0]}.Custom(…, " \
+                 f"op_type={dotted[0]!r})" if dotted else did_you_mean(name, dir(self))
+        raise unknown_operator(f"{self.__name__} has no operator {name!r}. {advice}")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         title = self.__name__

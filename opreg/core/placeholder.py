@@ -16,9 +16,13 @@ from .graph import Entry, Graph, Node, rewrite
 from .op import Op
 from .registry import find, names
 
-__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "sort_attributes", "strange", "warn_of", "resolve"]
+__all__ = ["Placeholder", "placeholder", "lookup", "is_tag", "sort_attributes", "strange", "warn_of",
+           "PYTHON_CODE", "python_code", "warn_of_python", "resolve"]
 
 _USER = "custom."  # prefix of users' operators in the registry
+#: The tag of nodes in files that called Python code.
+PYTHON_CODE = "__python__"
+_IN_FILES = "Files hold operators: remove the hooks before saving, or register the gradient with mx.operator.define"
 
 
 class Placeholder(Schema):
@@ -36,13 +40,15 @@ class Placeholder(Schema):
         The versions of its inputs in the file.
     subgraphs : sequence of Graph
         Bodies of loops and branches.
+    python : str or None
+        The Python code that the node called in the program that saved it, such as ``gradient hooks``.
     """
 
     def __init__(self, stored: str, op_type: str | None, node: str, file: str, versions: Sequence[int] = (),
-                 subgraphs: Sequence[Graph] = ()):
+                 subgraphs: Sequence[Graph] = (), python: str | None = None):
         super().__init__([], open=True)
         self.stored, self.op_type, self.node, self.file = stored, op_type, node, file
-        self.versions, self.subgraphs = tuple(versions), tuple(subgraphs)
+        self.versions, self.subgraphs, self.python = tuple(versions), tuple(subgraphs), python
 
     def complete(self, keywords: Mapping[str, Any]) -> Attributes:
         """The attributes as in the file."""
@@ -66,6 +72,9 @@ class Placeholder(Schema):
         if self.subgraphs:
             return UnknownOperatorError(f"{self.file}: node {self.node!r} needs the operator {self.stored!r} on "
                                         f"{len(self.subgraphs)} inner graphs, which cannot be run")
+        if self.python is not None:
+            return UnknownOperatorError(f"{self.file}: node {self.node!r} called {self.python}, Python code of the "
+                                        f"program that saved it. {_IN_FILES}")
         where = f"{self.file}: node {self.node!r} needs the"
         if self.op_type is None:
             return UnknownOperatorError(f"{where} operator {self.stored!r}, which is not registered. "
@@ -80,6 +89,23 @@ def placeholder(node: Node) -> Placeholder | None:
     """The placeholder of a node; None if its operator is registered."""
     schema = None if node.op is None else node.op.signature.schema
     return schema if isinstance(schema, Placeholder) else None
+
+
+def python_code(node: Node) -> str | None:
+    """The noun for the Python code of this program that a node calls, such as ``gradient hooks``; None for operators,
+    which have a name in files."""
+    op = node.op
+    if op is None or op.op_type is not None or placeholder(node) is not None or find(op.name) is not None:
+        return None
+    return op.doc or "Python code"
+
+
+def warn_of_python(nodes: Mapping[str, str]) -> None:
+    """Warn that a file does not hold the Python code that these nodes call, by name of the node."""
+    (name, code), *others = nodes.items()
+    more = f" and {len(others)} more" if others else ""
+    warn(f"node {name!r}{more}: files do not hold {code}, which is Python code of this program. The file can be listed "
+         f"and drawn, but not run. {_IN_FILES}")
 
 
 def lookup(stored: str, op_type: str | None) -> Op | None:

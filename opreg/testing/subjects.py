@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.ndarray import NDArray, autograd, cpu
 from opreg.ndarray.context import Context
+from opreg.ndarray.ndarray import numbers_of
 
 from ..cells.cell import Cell
 from ..cells.jacobian import vjp
@@ -28,7 +29,7 @@ from ..custom.function import FunctionUse as DefinedUse
 from ..custom.operator import CustomOpProp
 from ..custom.prop import RegisteredProp, of_prop
 from ..custom.python_op import PythonOp
-from ..errors import ArgumentError, OpError
+from ..errors import ArgumentError, OpError, note
 from .foreign import is_numeric_list
 from .jax_functions import function_of_jax
 from .torch_functions import function_of_torch
@@ -115,7 +116,7 @@ class TensorUse(Subject):
         """The keyword arguments without tensors, for reports."""
         return {name: value for name, value in self.keywords.items() if name not in self.places}
 
-    def calling(self, function: Callable[..., Any]) -> TensorUse:
+    def with_function(self, function: Callable[..., Any]) -> TensorUse:
         """A copy of this subject that calls another function."""
         copied = copy.copy(self)
         copied.function = function
@@ -215,7 +216,7 @@ class TensorUse(Subject):
 def compiled(use: Subject) -> TensorUse:
     """The subject compiled into a graph."""
     tensors = _in_tensors(use)
-    return tensors.calling(Jitted(getattr(tensors.function, "function", tensors.function)))
+    return tensors.with_function(Jitted(getattr(tensors.function, "function", tensors.function)))
 
 
 def in_a_cell(use: Subject) -> TensorUse:
@@ -226,7 +227,7 @@ def in_a_cell(use: Subject) -> TensorUse:
         def construct(self, *args: Any, **keywords: Any) -> Any:
             return tensors.function(*args, **keywords)
 
-    cell = tensors.calling(Around().set_train(use.train))
+    cell = tensors.with_function(Around().set_train(use.train))
     cell.train = not use.train
     return cell
 
@@ -375,7 +376,11 @@ def _as_array(value: Any) -> np.ndarray:
         return value.asnumpy()
     if isinstance(value, np.ndarray):
         return value.copy()
-    return np.asarray(value, np.float32)
+    try:
+        return numbers_of(value, np.dtype(np.float32))
+    except OpError as error:
+        note(error, "check takes arrays or lists of numbers, each input as an argument of its own: check(op, x, w)")
+        raise
 
 
 def _array_on(numbers: np.ndarray, ctx: Context) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import opreg as mx
 from opreg.cells import pullback as module
 from opreg.cells.cell import Cell
 from opreg.cells.context_settings import GRAPH_MODE, PYNATIVE_MODE, set_context
@@ -239,6 +240,18 @@ def test_vjp_and_jvp_run_the_function_once():
     assert numbers(value) == X.tolist() and numbers(back(x())) == numbers(back(x())) == (X.tolist(),)
     assert numbers(jvp(drawn, x(), x())) == ((2 * X).tolist(), (2 * X).tolist())
     assert numbers(jacrev(drawn)(x())) == np.diag([3] * 3).tolist() and len(seen) == 3
+
+
+def test_the_jacobian_of_a_function_that_returns_arrays():
+    class Cube(mx.autograd.Function):
+        def forward(self, a: Any) -> Any:
+            self.save_for_backward(a)
+            return mx.nd.power(a, 3)
+
+        def backward(self, g: Any) -> Any:
+            return 3 * g * self.saved_tensors[0] ** 2
+
+    assert numbers(jacrev(lambda a: Cube()(a))(x())) == np.diag(3 * X ** 2).tolist()
 
 
 def test_the_vjp_function_may_be_compiled():

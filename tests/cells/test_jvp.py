@@ -187,3 +187,21 @@ def test_a_rule_of_a_class_is_called():
             return t[0] * ins[0] * ins[0] * 3
 
     close(jvp(lambda a: nd.Custom(a, op_type="jvp_cube"), x(), v())[1], 3 * X * X * V)
+
+
+def test_the_error_of_a_backward_in_python_names_the_rule_for_directions(run):
+    class Twice(mx.operator.CustomOp):
+        def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+            self.assign(in_grad[0], req[0], out_grad[0] * 2)
+
+        def forward(self, is_train, req, in_data, out_data, aux):
+            self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    @mx.operator.register("_example_twice")
+    class TwiceProp(mx.operator.CustomOpProp):
+        def create_operator(self, ctx, shapes, dtypes):
+            return Twice()
+
+    with pytest.raises(NotDifferentiableError, match="'_example_twice' is Python code") as caught:
+        run(lambda a, b: jvp(mx.operator.get("_example_twice"), a, b))(x(), v())
+    assert "a method jvp(self, t, ins, outs) of its Prop" in "".join(caught.value.__notes__)

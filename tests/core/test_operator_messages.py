@@ -113,3 +113,11 @@ def test_errors_for_names_that_only_mxnet_has_say_so(name, words):
         with pytest.raises((AttributeError, ModuleNotFoundError),
                            match=f"'{name}' of MXNet is no part of opreg: .*{words}.*docs/mxnet.md"):
             refused()
+
+
+@pytest.mark.usefixtures("unregistered")
+@pytest.mark.parametrize("manner", ["nd", "sym"])
+def test_a_name_with_a_dot_is_called_by_custom(manner):
+    mx.operator.define(lambda x: x, name="_example.dotted")
+    with pytest.raises(OpError, match=rf"The operator '_example\.dotted' is called by {manner}\.Custom\("):
+        _ = getattr(mx, manner).custom.dotted

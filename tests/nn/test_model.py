@@ -206,7 +206,7 @@ def test_a_users_evaluation_network_is_evaluated() -> None:
 
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
-    "network": (TypeError, "network must be a Cell, got int", lambda: Model(3)),  # type: ignore[arg-type]
+    "network": (TypeError, "network=3: expected a Cell", lambda: Model(3)),  # type: ignore[arg-type]
     "optimizer": (TypeError, "optimizer must be an "
                              "Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
     "no loss": (ValueError, "metrics need an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),

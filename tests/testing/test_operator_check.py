@@ -21,12 +21,13 @@ from opreg.core import generators
 from opreg.core.registry import get
 from opreg.custom.function import of_function
 from opreg.custom.prop import of_prop
-from opreg.errors import ArgumentError
+from opreg.errors import ArgumentError, OpError
 from opreg.ndarray import Context
 from opreg.testing import Report, Verdict, checking, variations
 from opreg.testing.contract import Check, Failed
 from opreg.testing.uses import Use
 from tests.cuda import strict  # noqa: F401  whose device serves
+from tests.questions import of_each
 from tests.rows import Row, all_rows
 
 X = np.array([[0.3, -1.2, 0.7], [1.4, 0.9, -0.4]])
@@ -475,7 +476,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@of_each(MISTAKES)
 def test_mistakes_are_found(name: str) -> None:
     make, inputs, verdict, words, change = MISTAKES[name]
     found = mx.operator.check(make(), *inputs)
@@ -698,7 +699,7 @@ DECLARED = ["a function with a state", "a function that minds its mode", "a Prop
             "a Prop with a state that follows its input"]
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@of_each(RIGHT)
 def test_correct_operators_pass(name: str) -> None:
     make, inputs, attrs = RIGHT[name]
     found = mx.operator.check(make(), *inputs, **attrs)
@@ -924,3 +925,10 @@ def test_tensors_passed_by_keyword_are_inputs() -> None:
 
     report = mx.operator.check(Scaled(), mx.Tensor([1.0, 2.0]), scale=mx.Tensor([3.0, 4.0]))
     assert [verdict.name for verdict in report.failed] == ["gradient"] and "scale" in report["gradient"].text
+
+
+@pytest.mark.parametrize("value", [[np.ones((2, 3)), np.ones(3)], [[1.0, 2.0], [3.0]], "abc", {"x": 1}, object()])
+def test_an_input_that_is_no_array_is_refused_with_the_form_of_a_call(value):
+    with pytest.raises(OpError) as caught:
+        mx.operator.check("sin", value)
+    assert "each input as an argument of its own: check(op, x, w)" in "".join(caught.value.__notes__)

@@ -54,9 +54,9 @@ class LossMonitor(Callback):
         done, every = params["cur_step_num"], self._per_print_times
         step = (done - 1) % params["batch_num"] + 1
         if isinstance(loss, float) and not math.isfinite(loss):
-            raise ArgumentError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot "
-                                "continue, terminating training.")
-        if done <= self._last_print_time:  # another training has started
+            raise ValueError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
+                             "terminating training.")
+        if done <= self._last_print_time:  # a new training has started
             self._last_print_time = 0
         if every and done - self._last_print_time >= every:
             self._last_print_time = done
