@@ -112,7 +112,7 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
         return [BatchedValue(out, False) for out in all_outputs(op, attrs, node.keywords, values)]
     if op.rules.vmap is not None and any(batched) and size:
-        placed = op.signature.placed
+        placed = op.signature.in_all_places
         returned = op.rules.vmap(attrs, placed(attrs, values if op.where is None else [
             value.shown() for value in values]), placed(attrs, batched))
         if isinstance(returned, BatchedCall):

@@ -67,7 +67,7 @@ class Pool:
         return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
 
     @functools.cached_property
-    def apart(self) -> bool:
+    def is_disjoint(self) -> bool:
         """Whether windows do not overlap."""
         return all(s >= k for s, k in zip(self.win.stride, self.win.kernel))
 
@@ -446,7 +446,7 @@ def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, fi
         for block in _blocks(xp, pool, data.dtype.itemsize):
             target = result[block]
             target[...] = 0
-            move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.apart, target)
+            move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.is_disjoint, target)
         if out is None:
             return result.reshape(shape)
         if not direct:
