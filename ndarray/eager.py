@@ -119,10 +119,7 @@ class Runner(CachedUse):
         elif (on_device := None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)):
             self._function, self.takes_out = on_device, on_device.takes_out
         else:
-            prepared = ready.specialised()
-            self._function = prepared or ready.function()
-            self.takes_out = self.takes_out and (
-                prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
+            self._function = ready.function()
         if op.traits.random:
             self._function = _report_draw(ctx, self._function)
         self.single = None  # None until the first run

@@ -519,14 +519,22 @@ class Module(BaseModule):
         self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore
         self.optimizer_initialized = True
 
-    def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file, completely or not at all."""
+    def save_optimizer_states(self, fname: str, format: str = "npz") -> None:
+        """Write the optimizer's states to a file, completely or not at all.
+
+        Parameters
+        ----------
+        fname : str
+            The file.
+        format : {"npz", "mxnet"}
+            The format. MXNet reads ``"mxnet"``, which contains the optimizer, since MXNet has the counts there.
+        """
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname)
+            self._kvstore.save_optimizer_states(fname, format == "mxnet", format)
             return
         with atomic_write(fname) as file:
-            file.write(self._updater.get_states())
+            file.write(self._updater.get_states(format == "mxnet", format))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""

@@ -215,9 +215,8 @@ def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_
             return _into(xp, left, right, shape, out)
         return copy_view(xp, reduced_like(xp, product(xp, left, right), *like).reshape(shape), out)
 
-    def alone(*arrays: Array) -> tuple[Array, Array] | None:
-        left, right, *like = factors(*arrays)
-        return None if sums(left, right, *like) else _folded(left, right)
+    def alone(*arrays: Array) -> Callable[..., tuple[Array, Array]] | None:
+        return None if sums(*factors(*arrays)) else lambda *arrays: _folded(*factors(*arrays)[:2])
 
     declare_product(op, alone)
 
