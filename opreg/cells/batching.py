@@ -207,7 +207,7 @@ def _body(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: 
 # --------------------------------------------------------------------------------------- gradients of their own
 
 
-class _Apart(Cell):
+class _WithGradient(Cell):
     """A computation on all samples with its own gradient.
 
     Parameters
@@ -307,7 +307,7 @@ def _outputs_with_gradient(forward: Callable[[Sequence[BatchedValue]], list[Batc
         # The caller that fits gradients to their inputs sums gradients of an input that samples share.
         return values_of(mapped(of_one, batched_values, size, title)[0])
 
-    outs = bprop.apply(_Apart(run, back), tuple([batched_input.value for batched_input in ins]), {})
+    outs = bprop.apply(_WithGradient(run, back), tuple([batched_input.value for batched_input in ins]), {})
     return [BatchedValue(out, some) for out in outs]
 
 
