@@ -30,7 +30,7 @@ def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
 
 @cached(1024)
 def _constant_names(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
-    """Names whatever the attributes: one function for all operators that have them."""
+    """The function that returns these names for all attributes; operators with equal names share it."""
     return lambda attrs: names
 
 

@@ -266,8 +266,8 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     ``pooling_convention`` decides the number of windows along an axis of length ``n``: "valid" rounds ``(n + 2 * pad -
     kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows from the first element on. A
     window at the border is cut to the input; averages count its padding unless ``count_include_pad`` is false.
-    ``stride`` may be longer than ``kernel`` by ones, ``pad`` by zeros. The p-norm has ``p_value`` 1, 2 or 3, and takes
-    no absolute values.
+    ``stride`` may have more elements than ``kernel`` if these are 1, and ``pad`` if these are 0. The p-norm
+    has ``p_value`` 1, 2 or 3, and takes no absolute values.
     """
 
 
