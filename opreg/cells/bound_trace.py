@@ -34,6 +34,7 @@ from .captures import Outside
 from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
+from .reads import Reads
 from .state import STATE
 from .traced import Traced
 from .variables import as_variables
@@ -131,6 +132,7 @@ class BoundTrace:
         self.outside = [array for array, _ in traced.captured]
         self.trained = [array for array in self.outside if isinstance(array, Parameter) and array._requires_grad]
         self.targets = self._targets()
+        self.reads: Reads | None = None  # those of the second half
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
         # gradients that are in memory of leaves, by the number of the input or weight

@@ -63,6 +63,8 @@ def _dout(structure: Structure, out_grads: Iterator[TensorBase | None]) -> Any:
 
 def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, internal: Sequence[Parameter]) -> Gradients:
     """Call ``bprop``: a gradient for each tensor of the inputs and for each internal parameter, None for zeros."""
+    if STATE.trace is not None:
+        STATE.trace.reads.visit(cell)  # an attribute of the Cell may replace the method
     values = [*inputs, out]
     used = getattr(cell, "used_bprop_inputs", None)
     if used is not None:

@@ -278,9 +278,11 @@ class Compiled:
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
-            trace.reads.close()
-            traced.reads.join(trace.reads)
+            late = trace.reads
+            late.close()
+            traced.reads.join(late)
         plan.places, plan.leaf_gradients = [places.get(node) for node in targets], in_leaves
+        plan.reads = late
         plan.results = [in_leaves.get(at) for at in range(len(targets))]
         plan.leaf_targets = Targets(in_leaves.values())
         return plan
@@ -300,7 +302,17 @@ class Compiled:
         for slot, g in zip(plan.seeds, out_grads):
             slot[...] = g
         run.spent = True  # backward steps have reused buffers of the forward pass
-        plan.backward()
+        signatures = self.traced.trace.signatures
+        running, signatures.reads = signatures.reads, plan.reads
+        try:
+            plan.backward()
+        except LeftToPython as error:
+            signatures.left = error.reason
+            return [None if g is None else g._data for g in _record_gradients(
+                run, [tensor_over(g, plan.ctx) for g in out_grads], [tensor_over(value, plan.ctx) for value in ins],
+                run.needs, None, True)]
+        finally:
+            signatures.reads = running
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
@@ -446,9 +458,9 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
 
 
 def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
-                      is_train: bool | None) -> list[NDArray | None]:
+                      is_train: bool | None, changed: bool = False) -> list[NDArray | None]:
     """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
-    values of that run.
+    values of that run. ``changed`` says that hooks change values which the code reads.
 
     Raises
     ------
@@ -460,10 +472,10 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     for variable, need in zip(variables, needs):
         if need and not again:
             variable._entry = tape.Variable(variable), 0
-    changed = compiled.changed()
-    if changed is not None:
+    label = None if changed else compiled.changed()
+    if label is not None:
         raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs the "
-                      f"function again, and {changed} has changed since the first run. Compute the gradient before the "
+                      f"function again, and {label} has changed since the first run. Compute the gradient before the "
                       f"change, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)

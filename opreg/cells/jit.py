@@ -203,6 +203,7 @@ class Cache:
         compiled, anew = kind.current, False
         while isinstance(compiled, Compiled):
             try:
+                kind.signatures.reads = compiled.reads
                 with generators.noted_states() as drawn:
                     return compiled.call(function, leaves)
             except ReadChanged as change:
@@ -240,6 +241,8 @@ class Cache:
             if kind is None:
                 kind = self._new(function, key)
             self._now = kind.used = self._now + 1
+            if kind.signatures.left and isinstance(kind.current, Compiled):
+                kind.current = self._as_python(function, kind.signatures.left)
             changed = kind.renewed()
             if kind.current is not None:
                 kind.wasted = 0

@@ -65,6 +65,8 @@ class Record:
         Key of the call among the calls of one run of a compiled function; None for other calls.
     signatures : CallSignatures
         Signatures of the calls of that function.
+    number : int or None
+        Its number among the calls of Python that the trace has noted.
     structured : bool
         Whether the function returns any nesting, as a chain of hooks does.
     assumed : CallSignature
@@ -86,6 +88,7 @@ class Record:
         # runs recorded by executors; compiled functions store theirs in plans
         self._own_runs: dict[Record, RecordedRun] = {}
         self.place: Hashable = None
+        self.number: int | None = None
         self.signatures: CallSignatures
         self._backs = 0
 
@@ -106,18 +109,25 @@ class Record:
     def run(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function as one step of a plan."""
         if self.place is None:
-            return self._run(values)
+            return self._called(values)
         run = self.signatures.replay.pop(self.place, None)
         if run is not None:
             self.latest_run = run
         else:
             try:
-                self._run(values)
+                self._called(values)
             except SignatureChanged as change:
                 self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
+
+    def _called(self, values: list[Tensor]) -> Sequence[Tensor]:
+        """Call the function, and check that it has not changed state whose value from before is in the graph."""
+        results = self._run(values)
+        if self.number is not None:
+            self.signatures.refuse_changes(self.number, self.title)
+        return results
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
         followed = self.followed and STATE.outside is not None
@@ -295,7 +305,10 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
     for value in values:
         if isinstance(value, TracedValue):  # a value that the trace of a gradient rule has
             if trace is None or not trace.root.differentiating:
-                return as_list(value._apply(PYTHON, values, {"record": Record(function, specs, assumed, title)}))
+                record = Record(function, specs, assumed, title)
+                if trace is not None:
+                    record.signatures, record.number = trace.signatures, trace.reads.note_call()
+                return as_list(value._apply(PYTHON, values, {"record": record}))
             trace.take_new()
             adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
             _, results = add_call(trace, function, adopted, assumed, title)
@@ -323,6 +336,7 @@ def add_call(trace: FunctionTracer, function: Callable[..., Any], values: Sequen
     inputs = [trace.read(value) for value in (*values, *signature.captured)]
     record = Record(function, list(map(spec_of, inputs)), signature, title)
     record.place, record.signatures, record.learned = place, trace.signatures, known is not None
+    record.number = trace.reads.note_call()
     record.structured, record.followed = structured, structured or trace.root.differentiating > 0
     results = trace.call(PYTHON, inputs, {"record": record})
     return signature, list(results) if isinstance(results, tuple) else [results]

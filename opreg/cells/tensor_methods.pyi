@@ -735,8 +735,8 @@ class Methods(Value):
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False, *,
             correction: _int | None = None) -> Tensor:
         """The variance."""
-    def view(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same values in another shape."""
+    def view(self, *shape: Any) -> Tensor:
+        """Reshape."""
     def view_as(self, other: TensorLike) -> Tensor:
         """The same values in the shape of another tensor."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:

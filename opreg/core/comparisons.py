@@ -22,7 +22,7 @@ import numpy as np
 from .cache import cached
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
+           "HeldElements", "Mark", "Place", "elements", "package_of", "plain_key", "put_back"]
 
 
 class _Absent:
@@ -51,6 +51,8 @@ MOST_PLACES = 10_000
 
 #: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
+#: Numbers of the places that comparisons had at some time.
+Mark: TypeAlias = "tuple[int, dict[object, int], int]"
 
 
 def different(now: object, before: object) -> bool:
@@ -605,18 +607,25 @@ class Comparisons:
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
-    def compiled(self) -> Check | None:
-        """The function that compares all places; None if there are none."""
+    def mark(self) -> Mark:
+        """The places recorded so far, by their numbers."""
+        return len(self._places), {key: len(paths) for key, (_, paths) in self._paths.items()}, len(self._contents)
+
+    def compiled(self, after: Mark = (0, {}, 0)) -> Check | None:
+        """The function that compares all places, or those recorded after a mark; None if there are none."""
         text = _Text()
-        for write in self._places:
+        for write in self._places[after[0]:]:
             write(text)
-        for owner, paths in self._paths.values():
+        for key, (owner, paths) in self._paths.items():
+            paths = paths[after[1].get(key, 0):]
+            if not paths:
+                continue
             name, indent = text.name(owner.value), ""
             if owner.weak:
                 text.lines.append(f"if (o := {name}()) is not None:")
                 name, indent = "o", "    "
             for path, held, label in paths:
                 text.report(text.differs(path.format(name), held), label, indent)
-        for content in self._contents:
+        for content in self._contents[after[2]:]:
             content.write(text)
         return text.function() if text.lines else None

@@ -435,6 +435,18 @@ def test_lists_of_methods_are_keywords_too(text, shape):
     assert eval(text, {"x": x}).shape == shape
 
 
+@pytest.mark.parametrize("values, dtype, shape", [
+    ([0.0, 1.0], "int32", (2,)), ([[0.0, 1.0]], "int16", (1, 4)), ([[0.0, 1.0]], "float64", (1, 1)),
+    (1.5, "uint32", ()), ([1.0, 2.0], "bfloat16", (4,))])
+def test_view_with_a_dtype_takes_the_bytes(values, dtype, shape):
+    x, dtype = ms.Tensor(values, ms.float32), getattr(ms, dtype)
+    for viewed in (x.view(dtype), x.view(dtype=dtype), ms.jit(lambda x: x.view(dtype))(x)):
+        assert (viewed.shape, viewed.dtype) == (shape, dtype)
+        np.testing.assert_array_equal(viewed.view(ms.float32).asnumpy(), x.asnumpy())
+    with pytest.raises(ValueError, match="cannot be divided into elements of"):
+        ms.Tensor([[1.0, 2.0, 3.0]], ms.float32).view(ms.float64)
+
+
 @pytest.mark.parametrize("text", [
     "x.reshape(3, shape=(3, 2))", "x.tile((2, 1, 1), reps=(2, 1, 1))", "x.transpose(dim0=0)",
     "x.transpose((0, 2, 1), dim0=0, dim1=1)", "x.permute(axis=(0, 2, 1))"])

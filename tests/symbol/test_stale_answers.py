@@ -95,6 +95,9 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "module that holds itself": (body("x * m.m.k", "import types\nm = types.ModuleType('m')\nm.m, m.k = m, 2.0"),
                                  "m.k = 3.0"),
     "array": (body("x * k", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0", "k = mx.nd.ones(3)"),
+    "dataclass in the gradient of a body": (
+        "import dataclasses\n@dataclasses.dataclass\nclass K: a: float = 2.0\nk, b = K(), K()\n"
+        + body("x * b.a") + "\n@f.grad\ndef gradient(g, x, y): return g * k.a", "k.a = 3.0", "b.a = 3.0"),
     "array in a gradient": (RULE.replace("k = 2.0", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0"),
 }
 

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...cells.dtype import DType
-from ...cells.tensor import Tensor
+from ...cells.python_op import call, spec_of
+from ...cells.tensor import Tensor, tensor_over
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
-from ...core.spec import is_floating, show
+from ...core.spec import Spec, is_floating, show
 from ...errors import ArgumentError, ShapeError
 from . import (
     activation,
@@ -236,6 +237,25 @@ def flatten(self: Tensor, order: str | int = "C", end: int = -1, *, start_dim: i
     if not isinstance(order, str):
         return array.flatten(self, "C", start_dim=order, end_dim=end if end_dim == -1 else end_dim)
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+@accepts_lists("shape", "dtype")
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """Reshape; or, given a dtype, take the bytes for elements of that dtype."""
+    if len(shape) != 1 or not isinstance(shape[0], DType):
+        return TensorBase.reshape(self, *shape)
+    dtype, lengths = shape[0].dtype, self.shape
+    if dtype.itemsize != self._dt.itemsize:
+        if not lengths or lengths[-1] * self._dt.itemsize % dtype.itemsize:
+            raise ShapeError(f"view: the last axis of {show(lengths)} cannot be divided into elements of {dtype}, "
+                             f"which have {dtype.itemsize} bytes")
+        lengths = (*lengths[:-1], lengths[-1] * self._dt.itemsize // dtype.itemsize)
+
+    def viewed(x: Tensor) -> list[Tensor]:
+        bytes_of = x._ctx.xp.ascontiguousarray(x._data).reshape(x.shape)
+        return [tensor_over(bytes_of.view(dtype).copy(), x._ctx)]
+
+    return call(viewed, [self], [spec_of(self)], [Spec(lengths, dtype)], "view")[0]
 
 
 @accepts_lists("axis")
@@ -570,7 +590,7 @@ METHODS: dict[str, Callable] = {
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
     "expand": broadcast_to, "reshape_as": shorthands.view_as, "rint": math.round, "absolute": math.abs,
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
-    **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
+    "reshape": accepts_lists("shape")(TensorBase.reshape), "view": view,
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",
         "bool": "?"}.items()}}
