@@ -31,7 +31,7 @@ class GradientTarget:
     Attributes
     ----------
     shape, dtype
-        Those of the gradient.
+        The shape and dtype of the gradient.
     """
 
     __slots__ = ("shape", "dtype", "_array", "_tokens", "_base", "_returned")

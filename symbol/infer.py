@@ -226,7 +226,7 @@ def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mappi
     graph : Graph
         The graph.
     shapes, dtypes : mapping of variable to shape or dtype
-        Those that are known; the attributes ``__shape__`` and ``__dtype__`` of variables are used, too.
+        The known ones; the attributes ``__shape__`` and ``__dtype__`` of variables are used, too.
     before : mapping of node to list of Spec, optional
         Specs of some of the nodes.
     decide : bool
