@@ -133,7 +133,7 @@ class _ForwardedSignals:
 
     Attributes
     ----------
-    by : list of int
+    received : list of int
         Received signals.
     """
 
