@@ -52,7 +52,7 @@ MOST_PLACES = 10_000
 #: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
 #: Numbers of the places that comparisons had at some time.
-Mark: TypeAlias = "tuple[int, dict[object, int], int]"
+Mark: TypeAlias = tuple[int, int, int]
 
 
 def different(now: object, before: object) -> bool:
@@ -317,6 +317,16 @@ class _Lacking:
         return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
 
 
+class _Path(NamedTuple):
+    """The value of an expression in an object: the source of the expression, or a condition, with ``{}`` for the
+    object."""
+
+    owner: HeldValue
+    text: str | _Lacking
+    held: HeldValue
+    label: str
+
+
 class _Missing:
     """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
 
@@ -445,7 +455,8 @@ class Comparisons:
         self._keys: set[tuple[object, ...]] = set()
         self._alive: list[object] = []  # references during collection, since ids are keys
         self._places: list[Callable[[_Text], None]] = []
-        self._paths: dict[object, tuple[HeldValue, list[tuple[str | _Lacking, HeldValue, str]]]] = {}
+        self._paths: list[_Path] = []
+        self._owners: dict[int, HeldValue] = {}  # of paths; available until ``close``
         self._lacking: dict[int, _Lacking] = {}
         self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
         self._missing: dict[int, _Missing] = {}
@@ -485,14 +496,18 @@ class Comparisons:
         if self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
                 self._lacking[id(owner)] = lacking = _Lacking(owner)
-                self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((lacking, HeldValue(True), label))
+                self._paths.append(_Path(self._held(owner), lacking, HeldValue(True), label))
             self._lacking[id(owner)].names.add(name)
 
     def path(self, owner: object, path: str, value: object, label: str) -> None:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
         if self._is_new(owner, "path", path):
-            self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((path, HeldValue(value), label))
+            self._paths.append(_Path(self._held(owner), path, HeldValue(value), label))
+
+    def _held(self, owner: object) -> HeldValue:
+        """An owner of paths, the same for all of its paths."""
+        return self._owners.setdefault(id(owner), HeldValue(owner))
 
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
         """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
@@ -598,34 +613,35 @@ class Comparisons:
     def close(self) -> None:
         """Drop references that are needed only during collection."""
         self._alive, self._early, self._outside, self._missing, self._stores = [], {}, {}, {}, {}
-        self._lacking = {}
+        self._lacking, self._owners = {}, {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of other comparisons."""
         self._places += other._places
-        self._paths.update({(other, key): paths for key, paths in other._paths.items()})
+        self._paths += other._paths
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
     def mark(self) -> Mark:
         """The places recorded so far, by their numbers."""
-        return len(self._places), {key: len(paths) for key, (_, paths) in self._paths.items()}, len(self._contents)
+        return len(self._places), len(self._paths), len(self._contents)
 
-    def compiled(self, after: Mark = (0, {}, 0)) -> Check | None:
-        """The function that compares all places, or those recorded after a mark; None if there are none."""
+    def compiled(self, after: Mark = (0, 0, 0), until: Mark | None = None) -> Check | None:
+        """The function that compares all places, or those recorded between two marks; None if there are none."""
         text = _Text()
-        for write in self._places[after[0]:]:
+        places, paths, contents = map(slice, after, until or (None, None, None))
+        for write in self._places[places]:
             write(text)
-        for key, (owner, paths) in self._paths.items():
-            paths = paths[after[1].get(key, 0):]
-            if not paths:
-                continue
+        by_owner: dict[HeldValue, list[_Path]] = {}
+        for path in self._paths[paths]:
+            by_owner.setdefault(path.owner, []).append(path)
+        for owner, of_owner in by_owner.items():
             name, indent = text.name(owner.value), ""
             if owner.weak:
                 text.lines.append(f"if (o := {name}()) is not None:")
                 name, indent = "o", "    "
-            for path, held, label in paths:
-                text.report(text.differs(path.format(name), held), label, indent)
-        for content in self._contents[after[2]:]:
+            for path in of_owner:
+                text.report(text.differs(path.text.format(name), path.held), path.label, indent)
+        for content in self._contents[contents]:
             content.write(text)
         return text.function() if text.lines else None
