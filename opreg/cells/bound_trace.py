@@ -245,7 +245,7 @@ class BoundTrace:
             leaves = [entries[at][0] for at in self.leaf_gradients]
             if not all(leaf.__class__ is tape.Leaf and leaf.req == "write" for leaf in leaves):
                 return False
-            if all(node.op is None for node, _ in entries):  # other nodes would be kept alive
+            if all(node.op is None for node, _ in entries):  # an entry of an operator would keep its node alive
                 self._entries, self._leaves = entries, leaves
         return all(map(is_, map(_gradient_of, leaves), self.leaf_gradients.values()))
 

@@ -183,7 +183,7 @@ class Op(Declarations, PropMethods):
         ins = filled_shapes(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
-        results = self.rules.infer(attrs, *self.signature.placed(attrs, ins))
+        results = self.rules.infer(attrs, *self.signature.in_all_places(attrs, ins))
         if self.op_type is not None:
             results = _shapes_of(self, "infer", results, attrs, complete=False)
         elif not isinstance(results, list):
@@ -270,7 +270,7 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
-    filled_in = op.rules.fill(attrs, list(op.signature.placed(attrs, ins)), list(outs))
+    filled_in = op.rules.fill(attrs, list(op.signature.in_all_places(attrs, ins)), list(outs))
     filled_in = op.signature.given(attrs, filled_in)
     return [combined_shape(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
@@ -279,7 +279,7 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     """Shapes of the outputs, from the values of the inputs of a call."""
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
-        arrays = op.signature.placed(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
+        arrays = op.signature.in_all_places(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
         return _shapes_of(op, "infer_from_data", rule(call.attrs, *arrays), call.attrs, complete=True)
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
