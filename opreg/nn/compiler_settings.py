@@ -10,8 +10,8 @@ from typing import Any, TypeVar, overload
 from ..cells.context_settings import set_context
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
-           "set_recursion_limit"]
+__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "lazy_inline", "recompute", "set_deterministic",
+           "set_device", "set_recursion_limit"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,6 +49,23 @@ def jit_class(cls: C) -> C:
     if not isinstance(cls, type):
         raise TypeError(f"Decorator jit_class can only be used for class type, but got {cls}.")
     return cls
+
+
+def lazy_inline(fn: F | None = None, attrs: object = None, policy: str | None = None) -> F | Callable[[F], F]:
+    """Return the constructor of a Cell: it decides in MindSpore when the Cell's graph becomes part of another one.
+
+    Examples
+    --------
+    >>> class Block:
+    ...     @lazy_inline
+    ...     def __init__(self):
+    ...         self.width = 2
+    >>> Block().width
+    2
+    """
+    if policy not in (None, "front"):
+        raise ValueError(f"lazy_inline: policy must be None or 'front', got {policy!r}")
+    return fn if fn is not None else lambda constructor: constructor
 
 
 @overload
