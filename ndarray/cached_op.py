@@ -42,9 +42,8 @@ class CachedOp:
     """
 
     def __init__(self, sym: Symbol, flags: Sequence[tuple[str, object]] = ()):
-        graph = resolve(sym._graph())
-        self._heads, self._nodes = graph.heads, graph.nodes
-        self._names = [node.name for node in self._nodes if node.op is None]
+        self._graph = resolve(sym._graph())
+        self._names = [node.name for node in self._graph.nodes if node.op is None]
 
     def __call__(self, *args: NDArray | None, out: NDArray | Sequence[NDArray] | None = None,
                  default_ctx: Context | None = None) -> Any:
@@ -81,7 +80,8 @@ class CachedOp:
         place = Context(default_ctx) if default_ctx else args[0]._ctx if args else current_context()
         remaining_args = iter(args)
         values: dict[Node, Sequence[NDArray]] = {}
-        for node in self._nodes:
+        graph = self._graph = resolve(self._graph)
+        for node in graph.nodes:
             if node.op is None:
                 values[node] = (next(remaining_args),)
                 continue
@@ -93,4 +93,4 @@ class CachedOp:
             except Exception as error:
                 note(error, node.describe())
                 raise
-        return [values[node][i] for node, i in self._heads]
+        return [values[node][i] for node, i in graph.heads]

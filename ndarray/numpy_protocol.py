@@ -150,7 +150,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
 def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Run a function of NumPy on arrays of these classes; ``self`` is the array whose method NumPy has called."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
-        return NotImplemented  # NumPy then calls the method of the other class
+        return NotImplemented  # NumPy then asks the other class
     ours = function.__module__ == "numpy"
     if ours and function.__name__ in _OF_MEMORY:
         return function(*[arg._data if isinstance(arg, NDArray) else arg for arg in args], **keywords)

@@ -135,7 +135,7 @@ class Program:
         As in ``bound``, extended by the passes; after the last pass, every node has specs and a context.
     pinned : dict of Entry to array
         Intermediate results that must be computed in these arrays.
-    outside : dict of BodyReads or Node to (str, function), or None
+    outside : dict of BodyReads or int to (str, function), or None
         The reads of users' functions outside of themselves while the program was made: for each the name of its
         operator, and a function that tells whether these values have changed; None if these reads are not recorded.
     """
@@ -166,23 +166,24 @@ class Program:
         outside = self.outside
         if outside is None:
             return trace()
-        opaque: dict[Any, Node] = {}
+        opaque: list[Node] = []
         for node in nodes:
             reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
             if reads is not None and reads.version() is None:
-                opaque[reads] = node
+                opaque.append(node)
             elif reads is not None and reads not in outside:
                 outside[reads] = _title(node), reads.check()
         if not opaque:
             return trace()
-        title = " and ".join(dict.fromkeys(map(_title, opaque.values())))
+        title = " and ".join(dict.fromkeys(map(_title, opaque)))
         result, check = OBSERVED.function(title, trace)
-        outside[next(iter(opaque.values()))] = title, check
+        outside[len(outside)] = title, check  # a node's gradient and its body are two traces
         return result
 
     def changed_outside(self) -> Check | None:
-        """A function that names a recorded value that has changed, if any; None if there are no such values. A body
-        that changes what it reads, such as a log, is left out, else every run would build the program again."""
+        """A function that names a recorded value that has changed, if any; None if there are no such values. Bodies
+        that change what they read, such as a log, are left out, since otherwise every run would build the program
+        again."""
         checks = []
         for title, check in ({} if self.outside is None else self.outside).values():
             label = None if check is None else check()

@@ -85,7 +85,8 @@ class Record:
         self.outs = assumed.specs
         self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
-        self._own_runs: dict[Record, RecordedRun] = {}  # runs by executors; compiled functions store theirs in plans
+        # runs recorded by executors; compiled functions store theirs in plans
+        self._own_runs: dict[Record, RecordedRun] = {}
         self.place: Hashable = None
         self.number: int | None = None
         self.signatures: CallSignatures
@@ -180,7 +181,8 @@ class Record:
             if self.source is not None:
                 return results
             if same and self.learned and sources != assumed.sources and assumed.sources is not None:
-                sources = tuple(map(frozenset.union, sources, assumed.sources))  # so that runs do not take turns
+                # the union of both, so that alternating runs do not trace anew each time
+                sources = tuple(map(frozenset.union, sources, assumed.sources))
         if not same or sources != assumed.sources:
             raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
         return results
@@ -244,7 +246,7 @@ def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence
         [head for head, _ in pairs], wanted, [g for _, g in pairs], True, MODE.recording, None)]
 
 
-#: Calls a Python function with copies of the output gradients.
+#: This operator calls a Python function with copies of the output gradients.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
             per_instance=True, has_side_effect=True, optional_out_grads=True, doc="a hook or a Python function")
@@ -301,14 +303,14 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
         return function(*values)
     assumed, trace = CallSignature(None, list(outs)), STATE.trace
     for value in values:
-        if isinstance(value, TracedValue):  # of a gradient rule
+        if isinstance(value, TracedValue):  # a value that the trace of a gradient rule has
             if trace is None or not trace.root.differentiating:
                 record = Record(function, specs, assumed, title)
                 if trace is not None:
                     record.signatures, record.number = trace.signatures, trace.reads.note_call()
                 return as_list(value._apply(PYTHON, values, {"record": record}))
             trace.take_new()
-            adopted: list[Any] = [trace.adopted(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
+            adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
             _, results = add_call(trace, function, adopted, assumed, title)
             return [TracedValue(value._tracer, result._entry) for result in results]
     trace = trace or next(value for value in values if isinstance(value, TracedTensor))._trace

@@ -97,7 +97,8 @@ class Reads:
         self._set: list[tuple[Owner, str, Any]] = []  # attributes that were set, with their values before
         self._noted: list[Any] = []
         self._attributes: list[tuple[weakref.ref[Owner], str, HeldValue | HeldElements]] = []  # in the order of reading
-        self._calls: list[tuple[Mark, int]] = []  # the reads before each call of Python in the graph
+        self._calls: list[tuple[Mark, int]] = []  # the numbers of reads before each call of Python in the graph
+        self._checks: dict[int, Check | None] = {}  # of the places that are read between a call and the next
         self._settings: dict[str, Any] = {}
 
     @property
@@ -205,15 +206,19 @@ class Reads:
         return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
 
     def changed_after(self, call: int) -> str | None:
-        """The state that is first read after a call of Python and has changed since, as text; None if nothing has."""
-        if self._spent is not None or self.changed() is None:
+        """The state that is first read between a call of Python and the next, and has changed since the trace, as text;
+        None if nothing has."""
+        if self._spent is not None:
             return None
-        mark, count = self._calls[call]
-        for ref, name, before in self._attributes[count:]:
+        mark, first = self._calls[call]
+        until, end = self._calls[call + 1] if call + 1 < len(self._calls) else (None, None)
+        for ref, name, before in self._attributes[first:end] if self.epoch != EPOCH[0] else ():
             owner = ref()
             if owner is not None and not before.same(attribute(owner, name)):
                 return f"{_name_of_owner(owner)}.{name}"
-        check = self.comparisons.compiled(mark)
+        if call not in self._checks:
+            self._checks[call] = self.comparisons.compiled(mark, until)
+        check = self._checks[call]
         return None if check is None else check()
 
     def _changed_cell(self, epoch: int) -> str | None:

@@ -295,7 +295,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def _write(self, key: Any, value: Any) -> None:
         """Write elements in place; values of another dtype are cast."""
         source: Any = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
-        if getattr(source, "size", 0) == 1:  # NumPy does not store an array with axes in a scalar place
+        if getattr(source, "size", 0) == 1:  # NumPy assigns no array with axes to a scalar
             source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)

@@ -253,7 +253,7 @@ class Methods(Value):
     def fill_(self, value: Tensor | Number) -> Tensor:
         """Write a number to all elements."""
     def fill_diagonal(self, fill_value: Number, wrap: _bool = False) -> Tensor:
-        """The tensor with one number on its main diagonal, from which equally long axes all count."""
+        """The tensor with one number on its main diagonal, whose indices are equal along all axes."""
     def flatten(self, order: str | _int = 'C', end: _int = -1, *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:

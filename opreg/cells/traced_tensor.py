@@ -19,7 +19,7 @@ from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.graph import Entry
 from ..core.op import Op
-from ..core.patches import follow
+from ..core.patches import copy_patches
 from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Spec, is_known, show
@@ -225,4 +225,4 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
 
 
-follow(Tensor, TracedTensor)
+copy_patches(Tensor, TracedTensor)

@@ -175,6 +175,8 @@ class Scaled(Cell):
 #: By name, a function that adds a hook to a Cell or to its output.
 PLACES: dict[str, Callable[[Cell, Callable[..., None]], object]] = {
     "forward": lambda cell, hook: cell.register_forward_hook(hook),
+    "the first of two": lambda cell, hook: (cell.register_forward_hook(hook),
+                                            cell.register_forward_hook(lambda cell, inputs, out: None)),
     "backward pre": lambda cell, hook: cell.register_backward_pre_hook(hook),
     "backward": lambda cell, hook: cell.register_backward_hook(hook),
 }

@@ -174,6 +174,24 @@ def test_values_that_a_bprop_reads_are_watched():
             assert way(x()).asnumpy().tolist() == [net.slope * net.slopes[0]] * 3
 
 
+def test_a_bprop_that_a_cell_alone_has_is_watched():
+    class Own(Cell):
+        def construct(self, a: Any) -> Any:
+            return a * 1.0
+
+        def bprop(self, a: Any, out: Any, dout: Any) -> Any:
+            return (dout * 2.0,)
+
+    net = Own()
+    inner = jit(net)
+    ways = [grad(lambda a: inner(a)), jit(grad(net)), grad(net), grad(lambda a: jit(lambda b: net(b))(a))]
+    for change, slope in ((lambda: None, 2.0), (lambda: setattr(net, "bprop", lambda a, out, dout: (dout * 5.0,)), 5.0),
+                          (lambda: delattr(net, "bprop"), 2.0)):
+        change()
+        for way in ways:
+            assert way(x()).asnumpy().tolist() == [slope] * 3
+
+
 def test_a_cell_that_a_bprop_calls_is_watched():
     class Slope(Cell):
         def construct(self, a: Any) -> Any:

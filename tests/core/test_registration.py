@@ -152,6 +152,20 @@ def test_a_later_registration_is_used(registration, use):
             np.testing.assert_array_equal(slope, [expected] * 3)
 
 
+def test_symbols_that_are_kept_call_an_operator_that_is_registered_again():
+    def register(factor):
+        mx.operator.define(lambda x: x * factor, name="_example_registered_again")
+
+    register(2)
+    symbol, x = mx.sym.custom._example_registered_again(mx.sym.var("x")), nd.array(X)
+    block = mx.gluon.SymbolBlock(symbol, mx.sym.var("x"))
+    ways = [nd.CachedOp(symbol), block, lambda x: symbol.eval(x=x)[0]]
+    for factor in (2, 3, 5):
+        register(factor)
+        for way in ways:
+            np.testing.assert_array_equal(way(x).asnumpy(), X * factor)
+
+
 def test_later_rules_for_preparation_shapes_and_dtypes_are_used():
     op = operator()
     assert op(nd.array(X)).asnumpy().tolist() == [2, 4, 6]

@@ -95,6 +95,9 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "module that holds itself": (body("x * m.m.k", "import types\nm = types.ModuleType('m')\nm.m, m.k = m, 2.0"),
                                  "m.k = 3.0"),
     "array": (body("x * k", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0", "k = mx.nd.ones(3)"),
+    "dataclass in the gradient of a body": (
+        "import dataclasses\n@dataclasses.dataclass\nclass K: a: float = 2.0\nk, b = K(), K()\n"
+        + body("x * b.a") + "\n@f.grad\ndef gradient(g, x, y): return g * k.a", "k.a = 3.0", "b.a = 3.0"),
     "array in a gradient": (RULE.replace("k = 2.0", "k = mx.nd.array([2.0, 3.0, 4.0])"), "k[:] = 3.0"),
 }
 
@@ -109,7 +112,7 @@ def answers(f: object, x: mx.nd.NDArray) -> tuple[np.ndarray, np.ndarray]:
     return y.asnumpy(), x.grad.asnumpy()
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@of_each(CHANGES)
 def test_a_change_is_seen(name: str) -> None:
     module, x = types.ModuleType("state"), mx.nd.array([1.0, -2.0, 0.5])
     executors = []
@@ -144,7 +147,7 @@ def test_a_change_is_seen_by_a_bound_graph(name: str) -> None:
         assert changes(SEEN[name], in_a_bound_graph)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@of_each(NAMED)
 def test_a_change_that_is_not_compared_is_named(name: str) -> None:
     case, title = NAMED[name]
     with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
