@@ -1,4 +1,4 @@
-"""Names of MindSpore's ``_extends`` that programs use: a decorator of the constructors of Cells, compiler settings."""
+"""Names of MindSpore's ``_extends`` that programs use: a decorator of the constructors of Cells."""
 
 from __future__ import annotations
 
@@ -7,28 +7,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .aliases import inner
-from .cells.context_settings import get_context, set_context
+__all__ = ["cell_attr_register"]
 
-__all__ = ["cell_attr_register", "compile_config"]
-
-
-class _CompilerSettings:
-    """MindSpore's settings of its compiler. ``CHECK_BPROP`` is ``set_context(check_bprop=...)``; others are stored and
-    have no effect."""
-
-    @property
-    def CHECK_BPROP(self) -> bool:
-        """Whether a bprop that returns another shape or dtype raises an error."""
-        return bool(get_context("check_bprop"))
-
-    @CHECK_BPROP.setter
-    def CHECK_BPROP(self, value: bool | int | str) -> None:
-        set_context(check_bprop=bool(value))
-
-
-#: The settings of the compiler, as attributes.
-compile_config = _CompilerSettings()
+__path__: list[str] = []  # a package in MindSpore
 
 
 def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | None = None) -> Callable:
@@ -72,6 +53,3 @@ def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | 
         return wrapped
 
     return wrap if fn is None else wrap(fn)
-
-
-__getattr__ = inner(__name__)

@@ -41,7 +41,7 @@ _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
-    "opreg._extends": {"parse": "opreg._extends"},
+    "opreg._extends": {"parse": "opreg.nn.compiler_settings"},
     "opreg.common": {"parameter": "opreg.cells.parameter", "tensor": "opreg.cells.tensor",
                      "seed": "opreg.cells.initializer", "generator": "opreg.nn.generator",
                      "_grad_function": "opreg.cells.function", "hook_handle": "opreg.cells.handles",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
-from ..cells.context_settings import set_context
+from ..cells.context_settings import get_context, set_context
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "lazy_inline", "recompute", "set_deterministic",
-           "set_device", "set_recursion_limit"]
+__all__ = ["JitConfig", "add_flags", "compile_config", "constexpr", "jit_class", "lazy_inline", "recompute",
+           "set_deterministic", "set_device", "set_recursion_limit"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,6 +35,24 @@ class JitConfig:
             raise ArgumentError(f"JitConfig: jit_level {jit_level!r}. {did_you_mean(str(jit_level), _LEVELS[1:])}")
         self.jit_config_dict = {"jit_level": jit_level, "exc_mode": exc_mode, "jit_syntax_level": jit_syntax_level,
                                 "debug_level": debug_level, "infer_boost": infer_boost, **settings}
+
+
+class _CompilerSettings:
+    """MindSpore's settings of its compiler. ``CHECK_BPROP`` is ``set_context(check_bprop=...)``; others are stored and
+    have no effect."""
+
+    @property
+    def CHECK_BPROP(self) -> bool:
+        """Whether a bprop that returns another shape or dtype raises an error."""
+        return bool(get_context("check_bprop"))
+
+    @CHECK_BPROP.setter
+    def CHECK_BPROP(self, value: bool | int | str) -> None:
+        set_context(check_bprop=bool(value))
+
+
+#: The settings of the compiler, as attributes.
+compile_config = _CompilerSettings()
 
 
 def jit_class(cls: C) -> C:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opreg._extends import compile_config
 from opreg.cells.cell import Cell
 from opreg.cells.context_settings import get_context, set_context
 from opreg.cells.grad import GradOperation, grad
@@ -21,6 +20,7 @@ from opreg.core.registry import ops
 from opreg.ndarray import autograd, random
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
+from opreg.nn.compiler_settings import compile_config
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
