@@ -41,6 +41,11 @@ class _CompilerSettings:
     """MindSpore's settings of its compiler. ``CHECK_BPROP`` is ``set_context(check_bprop=...)``; others are stored and
     have no effect."""
 
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ""  # as in MindSpore, for each setting that is not set
+
     @property
     def CHECK_BPROP(self) -> bool:
         """Whether a bprop that returns another shape or dtype raises an error."""

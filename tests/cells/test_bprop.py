@@ -243,7 +243,7 @@ def test_additional_none_after_the_gradients_is_dropped(run, returned):
             run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())
     finally:
         compile_config.CHECK_BPROP = ""
-    assert not get_context("check_bprop")
+    assert not get_context("check_bprop") and compile_config.GRAD_FOR_SCALAR == ""
 
 
 def test_exceptions_keep_their_type_and_leave_no_state_behind(run):
