@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ("opreg/core", "opreg/custom", "opreg/elementwise", "opreg/backends", "opreg/builtin", "ndarray", "symbol")
 
 #: The counted rules, by the names of their decorators.
-RULES = ("infer", "shapes", "fill", "types", "grad", "view", "prepare", "vmap", "kernel")
+RULES = ("infer", "shapes", "fill", "types", "grad", "view", "vmap", "kernel")
 
 
 def _calls(node: ast.AST, *names: str) -> bool:
@@ -136,7 +136,8 @@ def held(every: Iterable[Op], name: str) -> int:
     """
     found: set[tuple[str, CodeType] | None] = {None}
     for op in every:
-        rules = [kernel.rule for kernel in op.kernels] if name == "kernel" else [getattr(op.rules, name)]
+        rules = [getattr(op.rules, name)] if name != "kernel" else [
+            kernel.parts or kernel.rule for kernel in op.kernels]
         found.update([_written(getattr(rule, "function", rule)) for rule in rules
                       if callable(rule) and not isinstance(rule, TypeRule)])
     return len(found) - 1

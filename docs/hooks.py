@@ -106,7 +106,7 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 
 def _weight(location: str) -> int:
-    """How much more a place counts than an entry of the reference: pages explain, the reference lists."""
+    """The weight of a search result: pages, which explain, come before entries of the reference."""
     page = location.partition("#")[0]
     if page == "operators.html":
         return 2

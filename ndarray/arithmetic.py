@@ -130,7 +130,7 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
 
     def choose() -> None:
         nonlocal array_class
-        array_class = np.ndarray if all(map(_is_built_in, forms)) else None  # None: no array takes the fast path
+        array_class = np.ndarray if all(map(_is_built_in, forms)) else None  # with None, no array takes the fast path
 
     method.__name__ = f"__{'r' if reflected else ''}{name}__"
     SHORT_WAYS.add(method.__code__)

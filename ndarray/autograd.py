@@ -135,7 +135,7 @@ def is_training() -> bool:
 
 
 def set_recording(is_record: bool) -> bool:
-    """Set whether operators are recorded; returns what it was.
+    """Set whether operators are recorded; returns the former setting.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def set_recording(is_record: bool) -> bool:
     >>> before, set_recording(before)
     (False, True)
     """
-    checked = isinstance(is_record, finite.Checked)  # the value of an earlier mode
+    checked = isinstance(is_record, finite.Checked)  # ``is_record`` is a value that an earlier call returned
     before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 
@@ -417,7 +417,7 @@ class _FunctionGradient:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
                 "output of forward. Compute it in backward again, from the inputs, or return it from forward, too")
-        for gradient in out_grads:  # so that results that do not depend on them are found
+        for gradient in out_grads:  # each gets an entry, so that results which do not depend on it are found
             if gradient._entry is None:
                 gradient._entry = tape.constant([value._entry or tape.CONSTANT for value in ins], gradient)
         before = [(saved, saved._entry) for saved, _, _ in self.saved]

@@ -355,7 +355,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
             leaf.grad._receive(leaf.req, g)
             continue
         data = leaf.grad._data
-        if g is data:  # it was computed there
+        if g is data:  # the gradient was computed in the target array
             continue
         if ENTERED:
             leaf.ctx.run(write, data, leaf.req, g)

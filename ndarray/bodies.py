@@ -210,7 +210,7 @@ class Body(CachedUse):
         body = traced.body
         constants = [(node, 0) for node in body.arrays]
         self.outside = [array._data for array in body.arrays.values()]
-        self.constants = () if attrs.ruled else self.outside
+        self.constants = () if attrs.has_rule else self.outside
         self._given = [*traced.slots, *constants]
         # Each output has memory of its own, also if the body returned an input, or one value twice.
         self._outputs = [body.single("_copy", head) if head in self._given or head in traced.heads[:i] else head
@@ -232,9 +232,10 @@ class Body(CachedUse):
     def rule(self, out_grads: tuple[bool, ...], needs: tuple[bool, ...], is_train: bool,
              specs: Callable[[], Sequence[Spec]]) -> Subgraph:
         """The gradient as a subgraph: the user's rule, or the derivative of the body."""
-        if self.attrs.ruled:
+        if self.attrs.has_rule:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
-        first, self._first = self._first, None  # usually the gradients of all inputs are requested
+        # the first graph has gradients of all inputs, which are usually requested
+        first, self._first = self._first, None
         key = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
@@ -269,7 +270,7 @@ class Body(CachedUse):
 
     def _residuals(self, arrays: Sequence[Array]) -> list[Entry]:
         """Intermediate results that the gradients of all inputs read."""
-        if self.attrs.ruled:
+        if self.attrs.has_rule:
             return []
         key = (True,) * self.count, tuple([is_floating(array.dtype) for array in arrays]), self.is_train
         try:
@@ -322,7 +323,7 @@ def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))
     except (NoRecipe, ArgumentError, TraceError, NeedsNumbers, NotDifferentiableError):
         body = _REFUSED
-    except Exception:  # may not recur, so nothing is cached
+    except Exception:  # the next run may succeed, so the failure is not cached
         return None
     keep(_BODIES, key, body, edition)
     if body is _REFUSED:

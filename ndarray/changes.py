@@ -61,7 +61,7 @@ def assign(array: NDArray, key: object, value: object, basic: bool) -> None:
     else:
         array._store(key, value, basic)
         if entry is not None and not recording and entry[0].__class__ is RecordedWrite and _all_elements(key):
-            array._entry = None  # the new elements are not recorded
+            array._entry = None  # the array now holds values that no operator recorded
 
 
 def update(array: NDArray, other: Any, compute: Callable[[Any, Any], NDArray], name: str) -> None:
@@ -121,7 +121,8 @@ def _parts(array: NDArray, but: NDArray | None, written: Array) -> Iterator[tupl
 
 
 def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> None:
-    # From the array up to its last base: each with the memory that is written, and the view through which it is.
+    # The array, its base, the base of its base, and so on: each with the memory that is written and the view that it is
+    # written through.
     written = view_at(array._data, key) if basic else array._data
     line: list[tuple[NDArray, Array, NDArray | None]] = [(array, written, None)]
     while (part_of := _base_and_place(line[-1][0])) is not None:
@@ -147,7 +148,7 @@ def _assign_recorded(array: NDArray, key: object, value: Any, basic: bool) -> No
         if place is None:
             data = part._data.reshape(base.shape)
             part, place = _recorded_result("_np_reshape", {"newshape": base.shape}, part, data), Ellipsis
-        base._store(place, part)  # has no effect unless the view is a copy
+        base._store(place, part)  # writes nothing new unless the view is a copy
         _record(base, place, part)
     for base, written, below in line:
         _refresh(base, below, written)

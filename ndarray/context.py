@@ -139,7 +139,7 @@ class Context(metaclass=_Contexts):
         return None if self.backend_name == "cpu" else self.backend.device(self.device_id)
 
     def entered(self) -> Device | nullcontext[None]:
-        """A context manager that enters the device; it does nothing where there is none to enter."""
+        """A context manager that enters the device; it does nothing if there is no device to enter."""
         return self.device or _UNCHANGED
 
     def run(self, function: Callable[P, R], *args: P.args, **keywords: P.kwargs) -> R:

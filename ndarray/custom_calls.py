@@ -99,7 +99,7 @@ class CustomRun:
         """Whether the call was prepared for equal answers."""
         try:
             return answers == self._answers
-        except ValueError:  # answers that contain arrays
+        except ValueError:  # comparing answers that contain arrays fails
             return False
 
     def outputs(self, wrap: Wrap) -> list[Any]:
@@ -151,7 +151,7 @@ class CustomRun:
         """Raw gradients of the inputs, by ``backward`` of the operator whose forward ran. None for a Prop with a
         gradient rule and for a traced body, whose gradients are computed elsewhere."""
         prop, ctx, thread = attrs.prop, self._ctx, MODE.__dict__
-        if attrs.op.traits.traced or attrs.ruled:
+        if attrs.op.traits.traced or attrs.has_rule:
             return None
         count, (needed, unread), custom_op = len(attrs.arguments), attrs.reads(), attrs.memo[Same(prop)]
         inputs, states = ins[:count], [state._data for state in attrs.memo.get("states", ())]

@@ -112,7 +112,7 @@ def read(source: Any) -> np.ndarray:
 def _exported(source: Any) -> object:
     try:
         return source.__dlpack__(max_version=(1, 0)) if _HAS_MAX_VERSION else source.__dlpack__()
-    except TypeError:  # an older version of the protocol
+    except TypeError:  # the source knows only an older version of the protocol
         return source.__dlpack__()
 
 

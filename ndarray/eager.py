@@ -119,13 +119,10 @@ class Runner(CachedUse):
         elif (on_device := None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)):
             self._function, self.takes_out = on_device, on_device.takes_out
         else:
-            prepared = ready.specialised()
-            self._function = prepared or ready.function()
-            self.takes_out = self.takes_out and (
-                prepared is None or self.kernel.in_parts or getattr(prepared, "takes_out", False))
+            self._function = ready.function()
         if op.traits.random:
             self._function = _report_draw(ctx, self._function)
-        self.single = None  # until the first run
+        self.single = None  # None until the first run
         # Users' rules are called each time.
         self.recipes = None if op.where is not None or op.signature.per_instance else {}
         self._copies: list[bool] | None = None
@@ -206,7 +203,7 @@ def _report_draw(ctx: Context, function: Callable[..., Any]) -> Callable[..., An
     place = ctx.backend_name, ctx.device_id
 
     def draw(*arrays: Array, **keywords: Any) -> Any:
-        generators.drawing(*place)
+        generators.before_draw(*place)
         return function(*arrays, **keywords)
 
     return draw

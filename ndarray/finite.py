@@ -92,8 +92,8 @@ class Checked:
         self.choice = choice
 
     def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """The ``run`` of such a mode. If a result is not finite, Python's operators leave the fast path, so that the
-        error names the operator."""
+        """The ``run`` of a mode that checks. If a result is not finite, Python's operators leave the fast path, so that
+        the error names the operator."""
         return _Suspicious(run)
 
 
@@ -112,7 +112,7 @@ def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
     return _CHECKED[choice]
 
 
-#: The code of fast paths, which fall back to the general path when ``run`` raises an error.
+#: The code objects of fast paths, which fall back to the general path when ``run`` raises an error.
 SHORT_WAYS: set[CodeType] = set()
 
 
@@ -274,7 +274,7 @@ def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | 
 
 
 def _overflow(xp: ArrayModule, range: Range, ins: Sequence[Array], compute: Compute | None, i: int) -> str:
-    """Text that the dtype has overflowed, with the value that a wider dtype holds; else empty."""
+    """The text of an overflow of the dtype, with the value in a wider dtype; empty if there was none."""
     if not range.infinities or range.place is None:
         return ""
     limit = "" if not is_numpy_float(range.dtype) else f", which ends at {float(np.finfo(range.dtype).max):.6g}"

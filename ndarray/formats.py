@@ -29,7 +29,7 @@ _PROTOBUF = re.compile(rb"\n[\x80-\xff]*[\x00-\x7f]\n[\x80-\xff]*[\x01-\x7f][ -~
 _TORCH_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 #: The ending of the name of an array that has the bytes of a text.
 TEXT = ":text"
-_LONGEST_ENTRY = 4096  # the longest name of a zip member that is read
+_LONGEST_ENTRY = 4096  # the largest length of the name of a zip member that is read
 
 
 def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
@@ -88,7 +88,7 @@ def _format(file: BinaryIO) -> Slot | None:
         return READ_TORCH if first.endswith(b"/data.pkl") else READ_NPZ
     if _TORCH_MAGIC in start:
         return READ_TORCH
-    if start[8:9] == b"{":  # zero in a .params file
+    if start[8:9] == b"{":  # a safetensors header; in a .params file this byte is zero
         return READ_SAFETENSORS
     return READ_MINDSPORE if _PROTOBUF.match(start) else None
 

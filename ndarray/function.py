@@ -115,7 +115,7 @@ def _prepare_by_prop(op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> 
     if cache is not None:
         attrs: Any = cache.shared()
         if attrs is None and not registered.follow_class():
-            attrs = registered.anew(cache.given, cache)
+            attrs = registered.make_use(cache.given, cache)
             if attrs.cache is cache:
                 cache.share(attrs)
         if attrs is not None:
@@ -218,10 +218,12 @@ def _call_into(op: Op, attrs: Attrs, values: list[Any], ctx: Context, out: Out) 
         target.check_writable()
     recording = MODE.__dict__["current"]().recording
     if recording and any(getattr(value, "_entry", None) is not None for value in values):
-        values = changes.without_overlap(values, targets)  # since the tape holds arrays that are overwritten
+        # copies of inputs that the result overwrites, since the tape holds the inputs
+        values = changes.without_overlap(values, targets)
     place = targets[0] if len(targets) == 1 and not (recording or targets[0]._sparse) else None
     prepared, outs = compute(op, attrs, values, ctx, None if place is None else place._data)
-    if place is not None and len(outs) == 1 and outs[0]._data is place._data:  # the kernel has written into it
+    # the kernel has written directly into the target
+    if place is not None and len(outs) == 1 and outs[0]._data is place._data:
         if must_record_write(targets[0], 1):
             wrote(targets[0]._data)
         return out

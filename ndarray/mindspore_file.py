@@ -4,8 +4,8 @@ bytes.
     value = field 1 | name = 1.1 | tensor = 1.2 | lengths = 1.2.1 | dtype = 1.2.2 | bytes = 1.2.3
 
 A large tensor is split into several values of the same name. A file may end with ``crc_num`` and the CRC-32 of all
-bytes before it. A file of this library does: the first value has one more field, 1.15, which says so, and which
-MindSpore ignores. So a file that was cut between two values is known to be damaged.
+bytes before it. Files of this library do, and the first value says so by one more field, 1.15, which MindSpore ignores.
+So a file that was cut between two values is known to be damaged.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _Tensor:
         values = np.frombuffer(b"".join(self.parts), np.uint8)
         size = np.dtype(stored).itemsize
         shape = tuple(self.shape)
-        if shape == (0,) and len(values) == size:  # older versions write a scalar so
+        if shape == (0,) and len(values) == size:  # older versions write a scalar with the shape (0,)
             shape = ()
         if len(shape) > MAX_NDIM or max(shape, default=0) >= 1 << 60 or math.prod(shape) * size != len(values):
             reader.fail(f"{key!r} of {len(values)} bytes", f"{name} of shape {shape}")

@@ -85,7 +85,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     """
 
     __slots__ = ("_data", "_ctx", "_entry", "_part_of", "_views", "__weakref__")
-    __array_priority__ = 1000.0  # numpy_array + nd asks this class first
+    __array_priority__ = 1000.0  # Python asks this class before NumPy's about numpy_array + nd
     _rank: float = 0
     _broadcasts = True
     _alike = False  # whether functions of nd return arrays of this class
@@ -96,7 +96,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     _data: Array
     _ctx: Context
     _entry: tape.TapeEntry | None  # its place on the tape; None if it is not recorded
-    _part_of: tuple[NDArray, object]  # a view's base and subscript, or None for a reshape
+    _part_of: tuple[NDArray, object]  # the base of a view, and its subscript, or None for a reshape
     _views: list[weakref.ref[NDArray]]  # views of it, once there are any
 
     def __init__(self, data: ArrayLike | NDArray, ctx: Context | None = None):
@@ -549,7 +549,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
                 run(part.__setitem__, Ellipsis, source)
             if watched:
                 wrote(self._data if part is None else part, None if basic else key)
-        except OverflowError:  # integers wrap around, as in arithmetic
+        except OverflowError:  # the value exceeds the dtype: it wraps around, as in arithmetic
             self._store(key, numbers_of(value, self._data.dtype), basic, references)
 
     # --------------------------------------------------------------------------------------------- gradients
@@ -596,7 +596,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
 
 
 _new, _reference = NDArray.__new__, weakref.ref
-_MANY = frozenset(1 << i for i in range(6, 40))  # lengths at which dead views are removed from a list
+_MANY = frozenset(1 << i for i in range(6, 40))  # when a list of views has one of these lengths, dead ones are removed
 
 
 #: The error of a write to memory such as that of ``bytes``.
@@ -676,7 +676,7 @@ def wrap(data: Array, ctx: Context, frozen: bool = False) -> NDArray:
         result = _new(FrozenNDArray)
         if isinstance(data, np.ndarray):
             data = data.view()
-            # The argument is ``write``. This takes a third of the time of ``flags.writeable = False``.
+            # The positional argument is ``write``. This takes a third of the time of ``flags.writeable = False``.
             data.setflags(False)  # type: ignore[call-arg]  # NumPy's stub knows keywords only
     result._data, result._ctx, result._entry = data, ctx, None
     return result

@@ -156,7 +156,7 @@ def _numbers(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
     reader.check(length == size, f"{length} bytes, {dtype} {shape}", size)
     values = np.empty(math.prod(shape), dtype)
     view, done = values.view(np.uint8).data, 0
-    while piece := file.read(1 << 20):  # at the end, zipfile compares the checksum
+    while piece := file.read(1 << 20):  # at the end of the member, zipfile compares the checksum
         view[done : done + len(piece)] = piece
         done += len(piece)
     reader.check(done == len(view), f"{len(view)} bytes of numbers", done)

@@ -42,6 +42,8 @@ _FILLING = {"copyto": "dst", "fill_diagonal": "a", "place": "arr", "put": "a", "
 #: Functions for which NumPy calls a method of the argument, so that they return NDArrays.
 _METHODS = frozenset(("sum", "prod", "mean", "max", "min", "amax", "amin", "clip", "round", "around", "reshape",
                       "repeat", "squeeze", "swapaxes", "take", "transpose"))
+#: Functions whose methods have other parameters than NumPy's.
+_OTHERS = frozenset(("all", "any", "std", "var"))
 
 
 class _Values(BodyTracer):
@@ -148,7 +150,7 @@ def ufunc(self: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], keywor
 def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Run a function of NumPy on arrays of these classes; ``self`` is the array whose method NumPy has called."""
     if not all(issubclass(kind, (Value, np.ndarray)) for kind in kinds):
-        return NotImplemented  # NumPy then calls the method of the other class
+        return NotImplemented  # NumPy then asks the other class
     ours = function.__module__ == "numpy"
     if ours and function.__name__ in _OF_MEMORY:
         return function(*[arg._data if isinstance(arg, NDArray) else arg for arg in args], **keywords)
@@ -171,7 +173,7 @@ def function(self: Value, function: Any, kinds: Sequence[type], args: Sequence[A
     out = keywords.get("out")
     if isinstance(out, NDArray):
         return _store_results(function(*_host(args), **_host({**keywords, "out": None})), (out,))
-    if ours and hasattr(type(self), function.__name__):
+    if ours and function.__name__ not in _OTHERS and hasattr(type(self), function.__name__):
         return function._implementation(*args, **keywords)  # NumPy calls the method, or reads the attribute
     return function(*_host(args), **_host(keywords))
 

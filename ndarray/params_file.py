@@ -194,7 +194,8 @@ def read_file(file: BinaryIO | io.RawIOBase, size: int, name: str) -> tuple[list
     if reserved:
         reader.fail(8, "the reserved word 0", reserved)
     count = reader.number("Q", "the number of arrays")
-    least, available = 4 * count + 8, reader.size - reader.at  # no record is shorter, and 8 bytes follow the last
+    # a record has at least 4 bytes, and 8 bytes follow the last one
+    least, available = 4 * count + 8, reader.size - reader.at
     if least > available:
         reader.fail(16, f"at least {least} bytes for {count} arrays", f"{available} before the end of the file")
     records: list[Record] = []
@@ -277,7 +278,7 @@ def _read_dims(reader: _Reader, ndim: int, layout: str, what: str) -> Shape | No
     shape: Shape = struct.unpack(f"<{ndim}{layout}", data)
     if min(shape) < 0:
         reader.fail(at, f"a {what} without negative dimensions", shape)
-    # Like NumPy, count a dimension of 0 as 1, to check whether the array can be addressed.
+    # A dimension of 0 counts as 1 here, as in NumPy, which refuses shapes that it cannot address.
     if math.prod(max(dim, 1) for dim in shape) >= 1 << 60:
         reader.fail(at, f"a {what} of fewer than 2^60 numbers", shape)
     return shape

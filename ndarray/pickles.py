@@ -57,7 +57,8 @@ class SafeUnpickler(pickle.Unpickler):
 
     def __init__(self, content: bytes, encoding: str):
         for opcode, argument, _ in pickletools.genops(content):
-            if opcode.name in _PLACED and int(argument or 0) > len(content):  # would allocate the memo up to there
+            # pickle would allocate a memo of this length
+            if opcode.name in _PLACED and int(argument or 0) > len(content):
                 raise FileFormatError(f"expected an index below {len(content)}, found {argument}")
         super().__init__(io.BytesIO(content), encoding=encoding)
 

@@ -84,7 +84,7 @@ class Protocols:
         if isinstance(self._data, np.ndarray):
             share(self._data)
             return dlpack.export(self._data, **keywords)
-        with self._ctx.entered():  # so that its current stream is the one that computed the array
+        with self._ctx.entered():  # inside, the current stream is the one that computed the array
             return self._data.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -21,8 +21,8 @@ Device = tuple[str, int]
 Pairs = Sequence[Any]  # records, or pairs of an array and a device
 CPU: Device = ("cpu", 0)
 MAX_NDIM = 64  # NumPy's own limit
-# Limits of the memory for a file. Sparse records that are made dense, and tensors that share a storage, may need far
-# more memory than the file has bytes; at most this factor is allowed.
+# Limits of the memory for a file, in bytes and as a multiple of its length: sparse records are made dense, and tensors
+# may share a storage.
 DENSE_FLOOR, DENSE_RATIO = 16 << 20, 256
 
 

@@ -278,7 +278,7 @@ class BaseSparseNDArray(NDArray):
         self._take(new.to(self._ctx))
 
     def _take(self, new: Stored) -> None:
-        """Have these stored elements, in the array's own dtype."""
+        """Store these elements, in the array's own dtype."""
         dtype = self._stored.dtype
         self._stored = new if new.dtype == dtype else new.like(self._ctx.run(new.elements.astype, dtype))
 

@@ -25,7 +25,8 @@ __all__ = ["by_prop"]
 
 
 def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tuple[Any, list[NDArray]]:
-    """Let an operator of its own compute with the arrays that its Prop asks for."""
+    """Compute a user's operator: make its ``CustomOp`` for this call, and run it on arrays of the storage types that
+    its Prop asks for."""
     count = len(attrs.arguments)
     inputs, aux, is_train = values[:count], values[count:], MODE.training
     in_stypes, out_stypes, _ = attrs.stypes("infer_storage_type", _stypes(inputs))

@@ -73,7 +73,8 @@ def _sums(values: Array, places: Array, count: int) -> Array:
     if not (values.size and count):
         return ctx.backend.zeros(shape, values.dtype, ctx.device_id)
     op = get("_backward_take")
-    arrays = [values, places, ctx.backend.empty(shape, values.dtype, ctx.device_id)]  # the last one is not read
+    # the operator reads only the shape of the last one
+    arrays = [values, places, ctx.backend.empty(shape, values.dtype, ctx.device_id)]
     return runner_of(op, op.complete({"axis": 0}), arrays, ctx)(arrays)[0]
 
 
@@ -260,7 +261,8 @@ class Csr:
         xp = self.xp
         if xp is np:
             return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
-        return xp.searchsorted(self.indptr, xp.arange(self.elements.size), side="right") - 1  # does not wait, as repeat
+        # repeat would make the host wait for the device
+        return xp.searchsorted(self.indptr, xp.arange(self.elements.size), side="right") - 1
 
     @property
     def _keys(self) -> Array:

@@ -417,7 +417,7 @@ def _embedding(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     op.infer_shapes([data.shape, weight.shape], [None], attrs)
     result = NDArray(weight._stored.rows_at(_rows_of(data._data, weight.shape[0])), weight._ctx)
-    if MODE.recording and weight._entry is not None:  # with dense arrays, as the tape holds them
+    if MODE.recording and weight._entry is not None:  # the tape holds dense arrays
         tape.record(op, attrs, values, [data._data, weight._data], [result], None, MODE.recording)
     return result
 

@@ -200,7 +200,7 @@ class _Pickles:
         parts, stream = [], io.BytesIO(self.content)
         for _ in range(5):
             start = stream.tell()
-            for _ in pickletools.genops(stream):  # up to its end
+            for _ in pickletools.genops(stream):  # reads the stream up to the end of the pickle
                 pass
             parts.append(bytes(self.content[start:stream.tell()]))
         _, version, _, value, keys = [_Unpickler(part, self.storage).load() for part in parts]

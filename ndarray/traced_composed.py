@@ -85,12 +85,13 @@ def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis
 
 
 def _splits(name: str, axis: int | None = None) -> None:
-    """Define a function that wants equal parts, along a given axis or a fixed one."""
+    """Define the rule of a function that splits into equal parts, along a given axis or a fixed one."""
     function = getattr(np, name)
 
     def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *arguments: int, **word: int) -> list[Any]:
         array = _traced(body, ary)
-        function(_dummy(array.spec), indices_or_sections, *arguments, **word)  # NumPy raises the errors
+        # a call with a dummy array, for NumPy's errors
+        function(_dummy(array.spec), indices_or_sections, *arguments, **word)
         along = [*arguments, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
         return array_split(body, array, indices_or_sections, along)
 

@@ -253,7 +253,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
     """Trace ``array[key] = value``."""
     body = array.body
     parts, inner = _parts(key)
-    if array.holds(_host(value), parts):  # the last step of x[key] += 1
+    if array.holds(_host(value), parts):  # x[key] += 1 assigns the result to the array that already holds it
         return
     source = body.entry(_host(value) if hasattr(value, "dtype") else np.asarray(value, array.dtype))
     if not inner and _selects_everything(parts) and None not in parts:

@@ -34,8 +34,8 @@ class NoRecipe(Exception):
     """An operator cannot be part of a recipe."""
 
 
-#: A function of raw arrays, a function that picks these from a list, whether the first takes and returns lists, and
-#: the indices of arrays that no later step reads.
+#: A function of raw arrays; a function that picks its arguments from a list of arrays; whether the first function takes
+#: and returns lists; and the indices of arrays that no later step reads.
 _Step: TypeAlias = tuple[Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool, Sequence[int]]
 
 
@@ -91,7 +91,7 @@ class Recipe:
             elif single is not None and prepared.takes_out:
                 writers[place] = len(self._steps)
             self._steps.append((single or prepared, _picker(places), single is None, last[len(self._steps)]))
-        none = len(arrays)  # the index that stands for None, one past all arrays
+        none = len(arrays)  # the index of None, one past those of all arrays
         self._results = _picker([none if place is None else place for place in graph.results])
         self.target_results = [(i, writers[place]) for i, place in enumerate(graph.results)
                                if place in writers and graph.results.count(place) == 1]

@@ -106,7 +106,7 @@ class NonFiniteError(OpError, FloatingPointError):
 
 
 class RankError(OpError):
-    """Another process of a group has failed, is gone, does something else, or does not come.
+    """Another process of a group has failed, has ended, has made another call, or has not arrived in time.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Where(tuple):
 #: An instruction: the code, and how far into it.
 Place: TypeAlias = tuple[CodeType, int]
 
-# User code is whatever does not live in this folder.
+# Code outside of this folder is user code.
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -150,7 +150,7 @@ def user_line() -> Where | None:
     Where or None
         Filename and line number of the nearest caller outside opreg's own packages; None while these are imported.
     """
-    frame = user_frame(sys._getframe(2))  # the caller is ours
+    frame = user_frame(sys._getframe(2))  # the caller of this function belongs to opreg
     return None if frame is None else _line(frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -191,7 +191,8 @@ def _line(name: str, number: int) -> Where | None:
     return None if name.startswith("<frozen importlib") else Where((name, number))
 
 
-#: Files of opreg that were seen. Every recorded call looks, a dozen times where layers lie inside layers.
+#: Files of opreg that were found on the stack. Each recorded call looks files up, a dozen times for layers inside of
+#: layers.
 _OURS: set[str] = set()
 
 
@@ -225,7 +226,7 @@ def note(error: BaseException, text: str) -> None:
         error.add_note(text)
 
 
-#: By file, Python's registry of warnings already given, whose keys have no file: each module has one of its own.
+#: Python's registry of warnings that were given, one for each file: keys of a registry have no file.
 _WARNED: dict[str, dict[Any, Any]] = {}
 
 
@@ -491,7 +492,7 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     Raises
     ------
     ArgumentError
-        When there are some.
+        If there are keywords.
 
     Examples
     --------

@@ -80,7 +80,10 @@ _LEVELS = {"0": DEBUG, "1": INFO, "2": WARNING, "3": ERROR, "4": CRITICAL}
 
 
 def get_level() -> str:
-    """The least level that is said, from "0", debug, to "4", critical: the environment variable ``GLOG_v``, or "2"."""
+    """The least level of messages that are written, from "0", debug, to "4", critical.
+
+    The environment variable ``GLOG_v`` sets it; the default is "2".
+    """
     level = os.environ.get("GLOG_v", "2")  # noqa: SIM112  its name in MindSpore
     return level if level in _LEVELS else "2"
 

@@ -223,7 +223,7 @@ def _eager(events: Events, ranges: _Ranges, run: Callable) -> Callable:
 
 
 def _gradient(events: Events, ranges: _Ranges, step: Callable) -> Callable:
-    """A step of a tape's backward pass, noted."""
+    """A step of a tape's backward pass that also adds an event."""
 
     def noted(node: tape.TapeNode, *args: Any) -> Any:
         start, name = _clock(), f"gradient of {node.op.name}"

@@ -67,13 +67,13 @@ class TrainingLine:
         self._done = 0
         self._line.begin()
         # The line is first: other callbacks may reset the metric.
-        return [lambda param: self.trained(param.epoch, param.nbatch, param.eval_metric), *self._callbacks]
+        return [lambda param: self.show_training(param.epoch, param.nbatch, param.eval_metric), *self._callbacks]
 
     def values(self, metric: _Metric | None) -> Values:
         """The values of a metric that the line shows."""
         return [] if self._line is None or metric is None else metric.get_global_name_value()
 
-    def trained(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
+    def show_training(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
         """Show a batch that was trained on: the number of its epoch, its own, and the metric of the epoch so far."""
         if not self._done:
             self._first = nbatch  # Module counts from 0, FeedForward from 1
@@ -89,14 +89,14 @@ class TrainingLine:
     def _title(self, epoch: int) -> str:
         return f"Epoch[{epoch}] of {self._epochs}"
 
-    def validating(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
+    def validation_callbacks(self, callbacks: Sequence[Callable[..., object]]) -> Sequence[Callable[..., object]]:
         """Callbacks for the batches of a validation."""
         if self._line is None:
             return callbacks
-        return [lambda param: self.validated(param.epoch, param.nbatch, param.eval_metric), *callbacks]
+        return [lambda param: self.show_validation(param.epoch, param.nbatch, param.eval_metric), *callbacks]
 
-    def validated(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
-        """Show a batch of a validation, as in ``trained``."""
+    def show_validation(self, epoch: int, nbatch: int, metric: _Metric | None) -> None:
+        """Show a batch of a validation, as in ``show_training``."""
         if self._line is not None and self._line.due():
             parts = ["validation", str(nbatch + 1), *_values_text(self.values(metric))]
             self._line.show(f"{self._title(epoch)} {'  '.join(parts)}")

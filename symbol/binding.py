@@ -460,7 +460,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
                                                gradients):
         shape, dtype = specs[node][i]
         assert is_known(shape)
-        if bound.contexts.get(node) == place:  # an output that is a variable is the caller's own memory
+        if bound.contexts.get(node) == place:  # the variable is an output, whose array is the caller's own memory
             bound.outputs.append(bound.arrays[node])
         elif old is not None and (old._data.dtype, old.context) == (dtype, place) and old.size >= size(shape):
             bound.outputs.append(front(old, shape)._data)

@@ -112,7 +112,7 @@ class _Results:
 
     def _result(self, entry: Entry, array: Array, req: str, after: list[tuple[Entry, Array, str]], until: int) -> None:
         node, index = entry
-        if node.op is None and self.program.arrays[node] is array:  # an output that is a variable
+        if node.op is None and self.program.arrays[node] is array:  # the output is this variable
             return
         spec = self.program.specs[node][index]
         fits = (node.op is not None and spec.shape == array.shape and spec.dtype == array.dtype

@@ -182,7 +182,8 @@ def _foreach_rule(attrs: Any, ins: Sequence[Spec], outs: object) -> tuple[list[S
     found = []
     for i, (place, spec) in enumerate(zip(places, ins)):
         whole = inputs[place] if i >= len(data) else _stacked_spec(inputs[place], length)
-        if i < len(data) and spec.shape is not None and len(spec.shape) < 2:  # a slice does not tell this shape
+        # the shape of a slice does not tell this shape
+        if i < len(data) and spec.shape is not None and len(spec.shape) < 2:
             whole = Spec(spec.shape, whole.dtype)
         found.append(whole)
     count = attrs["num_out_data"]
@@ -457,7 +458,7 @@ def _backward_loop(call: Call) -> Callable:
     tops, ins, (*stored, number) = call.ins[:visible], call.ins[visible:visible + n_in], call.ins[visible + n_in:]
     loop = _Loop(call, ins, True)
     rounds = _Rerun(call, loop.body)
-    outs = [call.outs[i] for i in loop.inputs]  # by variable of the body
+    outs = [call.outs[i] for i in loop.inputs]  # the outputs by variable of the body
     slopes = {place: _rows(outs[place]) for place in loop.data if outs[place] is not None}
     state_grads = {place: top.copy() for place, top in zip(loop.states, tops[count:])}
 

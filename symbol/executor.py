@@ -69,7 +69,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         # or none are computed (None).
         self._gradients: dict[bool, bool | None] = {True: True, False: None}
         self._plans = Plans(bound, self._gradients, check, numbers)
-        self._noted: dict[bool, Before] = {}  # by the mode of a forward, for the last of each
+        self._noted: dict[bool, Before] = {}  # states before the last forward, by its mode
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
         self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)

@@ -125,7 +125,7 @@ class HeadGradients:
             if target is None or getattr(gradient, "_data", None) is target:
                 continue
             if gradient is None:
-                if self._bound[i] or id(target) not in read:  # no requested gradient depends on it
+                if self._bound[i] or id(target) not in read:  # no requested gradient depends on this output
                     continue
                 raise ArgumentError(f"backward: output {names[i]!r} comes from no loss operator, so backward needs its "
                                     f"output gradient: pass it in out_grads, bind it with head_grads, or make the "

@@ -279,8 +279,8 @@ def _is_joint(graph: Graph) -> bool:
 
 
 def infer_body(graph: Graph, variables: Sequence[Node], known_specs: Sequence[Spec]) -> Known[Spec]:
-    """Infer the specs of all entries of a body from those of its variables; only shapes or dtypes if nothing else is
-    known, as in a question about these."""
+    """Infer the specs of all entries of a body from those of its variables; only shapes if no dtype is known, and only
+    dtypes if no shape is known."""
     shapes = {node: spec.shape for node, spec in zip(variables, known_specs)}
     dtypes = {node: spec.dtype for node, spec in zip(variables, known_specs)}
     if not _is_joint(graph):

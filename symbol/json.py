@@ -39,8 +39,8 @@ def _pooling_outputs(attrs: Attrs) -> int:
     return 1 + (attrs["pool_type"] == "max" and first and len(attrs.get("kernel") or ()) > 0)
 
 
-# Numbers of outputs, hidden ones included, of the operators of MXNet that have hidden outputs. ``node_row_ptr`` adds
-# them up.
+# For operators of MXNet that have hidden outputs, the number of all outputs. ``node_row_ptr`` in a file holds sums of
+# these numbers.
 _OUTPUTS: dict[str, int | Callable[[Attrs], int]] = {
     "BatchNorm": 3, "BatchNorm_v1": 3, "_contrib_SyncBatchNorm": 3, "_contrib_BatchNormWithReLU": 4,
     "LayerNorm": 3, "GroupNorm": 3, "InstanceNorm": 3, "L2Normalization": 2, "LRN": 2, "Dropout": 2,
@@ -181,7 +181,7 @@ def _text(value: Json, margin: str = "") -> str:
         assert isinstance(value, Sequence)
         item = value[0] if value else None
         first, last, tall = "[", "]", len(value) > 10 or isinstance(item, dict)
-        if isinstance(item, list) and not tall:  # inputs or heads, of three numbers each
+        if isinstance(item, list) and not tall:  # a list of inputs or heads, each with three numbers
             return str(value)
         parts = [_text(part, inner) for part in value]
     if not tall:

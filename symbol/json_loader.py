@@ -33,7 +33,7 @@ _NODE_NEEDED = dict.fromkeys(("op", "name", "inputs")).keys()
 #: The keys of a node's attributes, those of older files first.
 _ATTRIBUTES = ("param", "attr", "attrs")
 _MOST_OUTPUTS = 1 << 16  # most per node: a larger count means a damaged file, and would take memory
-_DEEPEST = 32  # levels of graphs within graphs
+_DEEPEST = 32  # the most levels of graphs within graphs
 
 
 def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
@@ -71,7 +71,7 @@ class Loader:
     def __init__(self, name: str):
         self.name = name
         self.version = VERSION
-        self.unmarked = False  # whether 0 means an unknown dimension in the file, but not in this program
+        self.unmarked = False  # whether the file has 0 for an unknown dimension, where this program has another mark
         self.strangers: dict[tuple[Op, str], list[str]] = {}  # nodes by unknown attribute
 
     def fail(self, place: str, what: str) -> NoReturn:
@@ -214,7 +214,7 @@ class Loader:
             numbers[number] = max(numbers[number], index + 1)
         rows = [self.number(place, "node_row_ptr", row)
                 for row in self.items(place, "node_row_ptr", top.get("node_row_ptr", []))]
-        if len(rows) != len(stored) + 1:  # missing or wrong; MXNet ignores this list, too
+        if len(rows) != len(stored) + 1:  # the list is missing or wrong; MXNet ignores it, too
             return numbers
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 

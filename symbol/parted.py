@@ -21,7 +21,7 @@ class Parted(Executor):
     """An executor whose graph is cut into parts, each with plans of its own."""
 
     _ran: bool | None = None  # the mode of the last forward, until its backward
-    _reason: str  # the reason that the graph is cut
+    _reason: str  # the reason why the graph is divided
 
     def _parts(self) -> list[Executor]:
         """All parts."""

@@ -132,7 +132,7 @@ class Segment:
         self._tiered: list[TieredStep] = []
         self._joined: list[JoinableStep] = []
         self._instruments: list[Instrument] = []  # innermost first
-        #: ``plain`` and ``native`` before the first instrument was attached
+        #: ``plain`` and ``native`` from before the first instrument was attached
         self._ways: tuple[bool, Function | None] = False, None
         with _LOCK:
             _SEGMENTS.add(self)
@@ -140,7 +140,7 @@ class Segment:
                 self.instrument(wrap, around, innermost=True)
 
     def instrument(self, wrap: Wrap, around: Around | None = None, innermost: bool = False) -> Instrument:
-        """Attach watches to steps and runs, until ``take_off``.
+        """Attach watches to steps and runs, until ``detach``.
 
         Parameters
         ----------
@@ -149,12 +149,12 @@ class Segment:
         around : Around, optional
             The watch of each run of all steps.
         innermost : bool
-            Whether these watches see the work of a step without that of other watches, as clocks should.
+            Whether these watches see the work of a step without other watches around it, as clocks should.
 
         Returns
         -------
         Instrument
-            The argument of ``take_off``.
+            The argument of ``detach``.
         """
         watches = {step: watch for number, step in enumerate(self.steps)
                    if (watch := wrap(number, step)) is not None}
@@ -166,7 +166,7 @@ class Segment:
         self.plain, self.native = False, None
         return instrument
 
-    def take_off(self, instrument: Instrument) -> None:
+    def detach(self, instrument: Instrument) -> None:
         """Detach an instrument."""
         self._instruments = [attached for attached in self._instruments if attached is not instrument]
         if not self._instruments:
@@ -307,15 +307,15 @@ def instrument_all(wrap: Wrap, around: Around) -> Function:
         _EVERYWHERE.append((wrap, around))
         for segment in _SEGMENTS:
             segment.instrument(wrap, around, innermost=True)
-    return functools.partial(_take_off_all, around)
+    return functools.partial(_detach_all, around)
 
 
-def _take_off_all(around: Around) -> None:
+def _detach_all(around: Around) -> None:
     with _LOCK:
         _EVERYWHERE[:] = [rule for rule in _EVERYWHERE if rule[1] is not around]
         for segment in _SEGMENTS:
             for instrument in [instrument for instrument in segment._instruments if instrument.around is around]:
-                segment.take_off(instrument)
+                segment.detach(instrument)
 
 
 def _work(step: Step) -> None:
@@ -399,7 +399,8 @@ class Plan:
                          if entry in variables]
         self.bound = {id(array) for array in variables.values()}
         self._adds = adds
-        self._mutated = {*program.bound.unnoted}  # and variables that steps so far change in place
+        # variables without noted writes; steps add those that they change in place
+        self._mutated = {*program.bound.unnoted}
         self._materialised: dict[tuple[Storage, Spec], Array] = {}
         self._take = program.bound.arena
         # Shared by all steps of a context. Kernels hold a workspace rather than the plan, which would be a cycle.
@@ -440,7 +441,7 @@ class Plan:
         states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written] if self._written else ()
         with generators.noted_states() as drawn:
             for place in self.random:
-                generators.drawing(*place)
+                generators.before_draw(*place)
             run()
         return drawn, states
 
@@ -518,7 +519,8 @@ class Plan:
                           and ins[i] is self.arrays.get((source, 0))]
         self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
-        passed = any(self._movers[id(state)] is not node for state in states)  # a later node changes these states, too
+        # whether a later node changes these states, too
+        passed = any(self._movers[id(state)] is not node for state in states)
         values = [ctx.xp.empty_like(state) for state in states] if passed else states
         try:
             run, store = ready.steps(values)

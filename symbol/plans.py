@@ -58,7 +58,7 @@ class Plans(dict[bool, Plan]):
         self.reports: dict[bool, Callable[[], KernelReport]] = {}
         self.step: tuple[Plan, Segment | None, Segment] | None = None
         self._monitor = Monitor()
-        self._others: dict[bool, Plan] = {}  # plans with a monitor while none is set, else plans without
+        self._others: dict[bool, Plan] = {}  # while no monitor is set, the plans with one; otherwise the plans without
         self.orders: dict[Context, Callable[[], None]] = {}
         self._warned: set[str] = set()  # names of replaced operators that a warning has named
 
@@ -77,12 +77,12 @@ class Plans(dict[bool, Plan]):
             order = ctx.backend.order(ctx.device_id)
             if order is not None:
                 self.orders[ctx] = order
-        if edition == EDITION[0]:  # else another thread has registered an operator or kernel
+        if edition == EDITION[0]:  # otherwise another thread has registered an operator or kernel meanwhile
             self[is_train] = plan
         return plan
 
     def _warn_of_replaced_operators(self) -> None:
-        """Warn of operators whose names others have got since the graph was bound."""
+        """Warn of operators whose names were given to other operators after the graph was bound."""
         operators = [node.op for node in self.bound.graph.nodes if node.op is not None]
         replaced = {op.name for op in operators if op.successor is not None}
         for name in sorted(replaced - self._warned):

@@ -181,8 +181,9 @@ class Program:
         return result
 
     def changed_outside(self) -> Check | None:
-        """A function that names a recorded value that has changed, if any; None if there are no such values. A body
-        that changes what it reads, such as a log, is left out, else every run would build the program again."""
+        """A function that names a recorded value that has changed, if any; None if there are no such values. Bodies
+        that change what they read, such as a log, are left out, since otherwise every run would build the program
+        again."""
         checks = []
         for title, check in ({} if self.outside is None else self.outside).values():
             label = None if check is None else check()

@@ -37,7 +37,7 @@ BUCKET = 4 << 20
 #: Values that may be divided among ranks.
 SHARDS = ("states", "gradients")
 
-_SHOWN = 3  # names that ``some`` lists
+_SHOWN = 3  # the most names that ``some`` lists
 
 _PLAIN = (str, int, float, bool, tuple, type(None))  # types of attributes whose text is the same on all ranks
 

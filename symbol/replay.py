@@ -102,7 +102,7 @@ class RecordedSegment(Segment):
         """Run the steps with the memory that the recording will use. If there is too little, later runs are not
         recorded."""
         try:
-            with recorder.warming():
+            with recorder.warm_up():
                 super().run()
         except MemoryError as error:
             self._give_up(error)
@@ -172,7 +172,7 @@ class RecordedSegment(Segment):
         node = step.node
         assert node is not None and node.op is not None
         arrays = _distinct([*step.ins, *step.outs])
-        with recorder.warming():
+        with recorder.warm_up():
             # All copies are made before the recording: memory that is allocated later may be written by the replay.
             before = [array.copy() for array in arrays]
             try:
@@ -247,7 +247,7 @@ def _record_runs(recorder: Recorder, steps: list[Step], notes: dict[Step, str]) 
         if len(steps) == 1:
             notes[steps[0]] = f"island: {refused}"
             return [steps]
-        if refused.number is None:  # refused at the end of the recording, by an unknown step
+        if refused.number is None:  # the recording was refused at its end, and the step is unknown
             half = len(steps) // 2
             return _record_runs(recorder, steps[:half], notes) + _record_runs(recorder, steps[half:], notes)
         at = owners[refused.number]

@@ -101,7 +101,7 @@ class _Eager:
             backward_pass.backward([value for value, _ in recorded], [gradient for _, gradient in recorded],
                                    train_mode=is_train)
         for leaf, grad in zip(self._leaves, [grad for grad, _ in self._requests.values()]):
-            if leaf.req == "write" and not leaf.fresh:  # backward has written no gradient to it
+            if leaf.req == "write" and not leaf.fresh:  # backward has written no gradient to this leaf
                 grad._store(Ellipsis, zeros(grad.shape, self._ctx, grad.dtype))
 
 
@@ -149,7 +149,8 @@ class SparseExecutor(Parted):
         needed = [*cut.crossing, *cut.heads, *[entry for node in cut.nodes for entry in node.inputs]]
         used = {node for node, _ in needed}
         self._eager = _Eager(cut.nodes, {node: array for node, array in arrays.items() if node in used}, {
-            node: (grad, "add" if req == "write" and node in read else req)  # the remaining graph writes first
+            # the remaining graph writes its gradients before this one adds
+            node: (grad, "add" if req == "write" and node in read else req)
             for node, (grad, req) in gradients.items() if node in used}, self._ctx, self._numbers)
         self._early_outputs = [self._zeros(entry).tostype(cut.stypes.get(entry, "default")) for entry in cut.heads]
         self._early_head_grads = [None if node.op is not None and node.op.loss(node.attrs) else

@@ -129,7 +129,7 @@ class Symbol(Entries, Methods):
             f"np.{name}: {self!r} has no values, which NumPy's functions need: write mx.sym.{name}(…), or make the "
             f"function an operator by @mx.operator.define(traced=True)")
 
-    if not TYPE_CHECKING:  # a type checker would accept every attribute
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every attribute
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(_no_attribute(type(self), name))
@@ -208,7 +208,7 @@ class Symbol(Entries, Methods):
     def __deepcopy__(self, memo: dict[Any, Any]) -> Symbol:
         # symbols that share nodes still share them after they are copied together
         copies: dict[Node, Node] = memo.setdefault(Node, {})
-        for node in self._graph().nodes:  # names and attributes of a copy may be set
+        for node in self._graph().nodes:  # each copy has its own nodes, since names and attributes of nodes may be set
             if node not in copies:
                 copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
         return Symbol([(copies[node], i) for node, i in self._entries])

@@ -54,7 +54,7 @@ class Updater(Protocol):
     def one_by_one(self) -> str | None:
         """The reason why it must be called for each update; None if ``count_updates`` tells the operators to run."""
 
-    def undivided(self) -> str | None:
+    def undivided_reason(self) -> str | None:
         """The reason why a part of a weight cannot be updated by itself; None if the update is element-wise."""
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> Sequence[Row]:
@@ -115,7 +115,7 @@ class Update:
 
     def _divide(self, reduced: Reduced) -> None:
         """Update only this rank's part of the weights."""
-        reason = self.updater.undivided()
+        reason = self.updater.undivided_reason()
         if reason is not None:
             raise ArgumentError(f"set_optimizer: shard={reduced.reduction.shard!r}: {reason}")
         sharding = Sharding(reduced, dict(zip(self.names, self.indices)), self._weights, self._grads)

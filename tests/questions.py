@@ -86,10 +86,13 @@ def _look_at(question: Function, cases: list[Any], parts: bool) -> None:
 
 
 def _said(case: Any) -> str:
-    """Name of a case, or its text shortened to a line; for several parts, the names of all."""
+    """Name of a case, or its text shortened to a line; for several parts, the names of all; for a lambda its line."""
     if isinstance(case, tuple):
         return ", ".join(map(_said, case))
-    return getattr(case, "__name__", "") or textwrap.shorten(str(case), 200, placeholder=" ...")
+    name = getattr(case, "__name__", "")
+    if name == "<lambda>":
+        return f"lambda of line {case.__code__.co_firstlineno}"
+    return name or textwrap.shorten(str(case), 200, placeholder=" ...")
 
 
 def _failures(question: Function, case: Any, chosen: dict[str, Any], parts: bool = False) -> list[BaseException]:

@@ -381,7 +381,7 @@ def test_facts_about_operators_are_declared_with_them(name: str) -> None:
     assert bool(found) == (name in NAMING), f"{MODULES[name]}:{found}"
 
 
-@pytest.mark.parametrize("text", [
+@of_each([
     "node.built_in == 'Convolution'", "node.op is relu", "relu is not node.op", "node.op in (relu,)",
     "node.op.name in ('sum', other)", "operator == 'sum'", "{'sum': 1}", "{'sum'}", "{relu: 1}", "frozenset({relu})",
     "node.built_in in TABLE"])

@@ -192,7 +192,7 @@ MISSPELT = [
 ]
 
 
-@pytest.mark.parametrize("call, words", MISSPELT)
+@of_each(MISSPELT)
 def test_misspelt_keywords_are_refused(call: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         call()

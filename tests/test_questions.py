@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 
 import pytest
 
@@ -64,6 +65,20 @@ def test_all_cases_are_tested() -> None:
     assert caught.value.__notes__ == ["asked of 2: odd"] and odd.__doc__ == "Whether it is odd."
     with pytest.raises(BaseExceptionGroup, match="2 cases"):
         even()
+
+
+def test_a_lambda_is_named_by_its_line() -> None:
+    first = test_a_lambda_is_named_by_its_line.__code__.co_firstlineno
+
+    @of_each([
+        lambda: "right",
+        lambda: "wrong"])
+    def answers(case: Callable[[], str]) -> None:
+        assert case() == "right"
+
+    with pytest.raises(AssertionError) as caught:
+        answers()
+    assert caught.value.__notes__ == [f"asked of lambda of line {first + 5}: answers"]
 
 
 @of_each([1, 3, 5, 2, 4], by=lambda case: ("even", "odd")[case % 2])

@@ -18,6 +18,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 
@@ -261,7 +262,7 @@ def test_an_old_training_loop_over_executors_runs():
             np.testing.assert_allclose(copy, alone, rtol=1e-6)
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.mod.SequentialModule().add(None, take_label=True), ArgumentError, "Did you mean 'take_labels'"),
     (lambda: mx.mod.SequentialModule().bind([("data", (1,))]), ArgumentError, "the module is empty"),
     (lambda: mx.mod.PythonLossModule(data_names=["a", "b"]), ArgumentError, "one input and one label"),

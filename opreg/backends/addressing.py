@@ -15,8 +15,8 @@ __all__ = ["Operands", "bounds_of", "joined_axes", "operands_of", "overlap"]
 
 
 def bounds_of(array: Array, first: int | None = None) -> tuple[int, int]:
-    """The first address of an array's memory, and the address after its last byte. With ``first``, the addresses if the
-    first element lay there.
+    """The first address of an array's memory, and the address after its last byte. With ``first``, the addresses as if
+    the first element had this address.
 
     Examples
     --------

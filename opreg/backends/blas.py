@@ -13,9 +13,9 @@ products that are the same either way, or always by one thread, so that results 
 matrices, each product is computed by one of our threads, like the parts of a convolution, since BLAS's threads would
 synchronise for every matrix.
 
-Another library whose own threads also spin for a while reports when it has computed, by ``aside``. For some time after
-that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the other's threads
-spin.
+Another library whose own threads also spin for a while reports when it has computed, by ``report_other_threads``. For
+some time after that, BLAS's threads are not used: if both libraries compute in turn, each waits for cores on which the
+other's threads spin.
 
 The number of threads can be set for the OpenBLAS that comes with NumPy, and for others that manage their own threads.
 With
@@ -43,8 +43,8 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "aside", "device_products", "matmul", "matmul_on_one_thread", "multiple",
-           "multiplier", "noise", "share"]
+__all__ = ["Watched", "add_multiple", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
+           "noise", "report_other_threads", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
 Matmul: TypeAlias = Callable[..., Array]
@@ -59,8 +59,8 @@ _NAMES = ("scipy_{}64_", "scipy_{}", "{}64_", "{}")
 SMALL, SHARED, LEAST = 1 << 18, 1 << 19, 1 << 24
 #: The number of multiplications from which the wait for a thread is short compared to the product.
 LARGE = 1 << 26
-#: Seconds for which BLAS's threads are not used after another library has computed: longer than the threads of either
-#: spin, and than most programs take from a backward pass to its updates.
+#: Seconds for which BLAS's threads are not used after another library has computed. Idle threads of either library spin
+#: for less, and most programs take less from a backward pass to its updates.
 ASIDE = 0.05
 #: The number of multiplications in a product with a vector up to which OpenBLAS wakes no thread.
 VECTOR = 9216
@@ -68,11 +68,11 @@ VECTOR = 9216
 # Sums over a multiple of this length are split into the same blocks by one thread and by several.
 _STEP = 64
 
-# The least number of parts of a stack of products: enough that one slow thread delays the rest little.
+# The least number of parts of a stack of products: with fewer, one slow thread would delay the rest.
 _PARTS = 8
 
 _clock = time.perf_counter
-_OWN_THREADS = 1  # the result of openblas_get_parallel, unless the threads are OpenMP's
+_OWN_THREADS = 1  # openblas_get_parallel returns it unless the threads are OpenMP's
 
 
 @functools.cache
@@ -173,7 +173,7 @@ def multiplier(xp: ArrayModule, a: Array, b: Array) -> Matmul:
     """The ``matmul`` for arrays like these; it takes the two and optionally the array to write to."""
     if xp is not np:
         return _on_device(xp)
-    if threads.count() < 2 or a.dtype.char not in "fdFD":  # not computed by BLAS
+    if threads.count() < 2 or a.dtype.char not in "fdFD":  # BLAS does not compute this dtype, or has one thread
         return np.matmul
     return _host_multiplier(a.shape, a.strides, b.shape, b.strides, a.dtype)
 
@@ -257,7 +257,7 @@ class Watched(PlainStep):
     """
 
     __slots__ = ("function", "limit")
-    until: ClassVar[float] = 0.0  # when to try the threads again
+    until: ClassVar[float] = 0.0  # the time from which on the threads are tried again
 
     def __init__(self, function: Callable[..., object], work: int):
         self.function = function
@@ -278,7 +278,7 @@ class Watched(PlainStep):
             result = self.function(*args)
         end = _clock()
         took = end - begin
-        if alone:  # without other threads, the time includes no wait for them
+        if alone:  # if no other threads ran, the time includes no wait for them
             self.limit = max(self.limit, 2 * took)
         elif took > self.limit:
             kind.until = end + 20 * took
@@ -287,7 +287,7 @@ class Watched(PlainStep):
         return result
 
 
-def aside() -> None:
+def report_other_threads() -> None:
     """Report that the threads of another library have just computed."""
     until = _clock() + ASIDE
     if until > Watched.until:

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..backends import expressions as kernels_of_backends
 from ..core.launch import Call, Rank
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs, Rule
 from ..core.value import Value
-from ..elementwise.loop_text import bound_loop, computed_in, run_loop, specialised_loop
+from ..elementwise.loop_text import bound_loop, prepared_loop
 from ..elementwise.loops import Loop, Sets, gradients
 from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
@@ -40,13 +42,9 @@ def looped(op: Op) -> Callable[[F], F]:
         if not op.rules.shaped:
             op.infer(lambda *shapes, **attrs: rule(attrs).results(shapes))
 
-        @op.kernel()  # no body: it is the loop
-        def loop_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
-            return results_of(loop_of(attrs, arrays), xp, arrays, out, attrs)
-
-        @op.prepare
-        def loop_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Any]:
-            return specialised_loop(loop_of(attrs, arrays), arrays, _stated_dtype(attrs))
+        @op.in_parts  # no body: it is the loop
+        def loop_in_parts(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Callable[..., Any]:
+            return prepared_loop(loop_of(attrs, arrays), xp, arrays, _stated_dtype(attrs))
 
         attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]),
                      lambda call: loop_of(call.attrs, call.ins))
@@ -57,11 +55,7 @@ def looped(op: Op) -> Callable[[F], F]:
 
 def results_of(loop: Loop, xp: ArrayModule, arrays: Sequence[Array], out: Any, attrs: Attrs) -> Any:
     """The results of a loop as a kernel returns them, in new arrays or in ``out``."""
-    outs = None if out is None else list(out) if isinstance(out, tuple) else [out]
-    dtypes = [_stated_dtype(attrs)] if outs is None else [output.dtype for output in outs]
-    dtype = computed_in(loop, [array.dtype for array in arrays[:len(loop.rows.inputs)]], dtypes)
-    results = run_loop(loop, xp, arrays, outs, dtype)
-    return out if outs is not None else results[0] if len(results) == 1 else tuple(results)
+    return prepared_loop(loop, xp, arrays, _stated_dtype(attrs))(*arrays, out=out)
 
 
 def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callable[[Call], Loop] | None = None) -> None:
@@ -122,10 +116,11 @@ def by_loop(op: Op, mixed: bool = False) -> None:
                   ) -> list[Value | None]:
         assert op.rules.sets is not None
         values = [*(g if len(outs) > 1 else [g]), *ins, *outs]
-        if mixed:
-            given = [value for value in values if value is not None]
+        given = [value for value in values if value is not None]
+        differ = mixed and len({np.dtype(value.dtype) for value in given}) > 1
+        if differ:
             wide = iter(ops.amp_multicast(*given, num_outputs=len(given)))
             values = [None if value is None else next(wide) for value in values]
         first, last = len(outs), len(outs) + len(ins)
         found = gradients(op.rules.sets(attrs), values[:first], values[first:last], values[last:], needs)
-        return [ops._backward_cast(value, x) if mixed and value is not None else value for value, x in zip(found, ins)]
+        return [ops._backward_cast(value, x) if differ and value is not None else value for value, x in zip(found, ins)]

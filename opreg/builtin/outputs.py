@@ -25,8 +25,8 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     Parameters
     ----------
     op, back : Op
-        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out. Both
-        are one if it is its own gradient.
+        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out. An
+        operator that is its own gradient is both.
     like : bool
         Whether ``back`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
         ``op``, unless it has one.

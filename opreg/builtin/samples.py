@@ -74,7 +74,7 @@ def same_numbers(op: Op) -> None:
 
 
 def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, shared: Sequence[int] = ()) -> None:
-    """Declare that attributes name axes, which are one further back in samples.
+    """Declare that attributes name axes, which come one later in arrays of samples.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class Application:
         return [*self.slots, *self.captured]
 
     @property
-    def debugged(self) -> bool:
+    def runs_as_python(self) -> bool:
         """Whether the gradient runs as Python, on values, also in a graph."""
         return False
 
@@ -155,7 +155,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     internal = set(map(id, application.internal))
     entries = [value._entry for value in values]
     for i, (variable, array) in enumerate(zip(application.captured, application.arrays), len(entries)):
-        entry = body.outer[variable]._entry  # only the user's function could give a gradient of it
+        entry = body.outer[variable]._entry  # the user's function gives no gradient of a captured value
         entries.append(entry if i in moved or id(array) in internal else trace.blocked(entry))
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
@@ -214,7 +214,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(saved_tensor_error(record.title))
-    compute = _debug_gradients if record.debugged else _traced_gradients
+    compute = _debug_gradients if record.runs_as_python else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
@@ -247,7 +247,7 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
     trace = STATE.trace
-    if trace is None:  # an executor runs it: the nodes join those of the gradient
+    if trace is None:  # an executor traces this, so the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()
@@ -259,13 +259,13 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
     captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
     for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
         if isinstance(array, NDArray):
-            trace.values[id(array)] = trace.adopted(symbol, spec)
+            trace.values[id(array)] = trace.rule_value(symbol, spec)
     try:
         with trace:
-            gradients, weights = record.compute([None if g is None else trace.adopted(g, spec)
+            gradients, weights = record.compute([None if g is None else trace.rule_value(g, spec)
                                                  for g, spec in zip(out_grads, record.outs)],
-                                                list(map(trace.adopted, ins[:count], record.ins)),
-                                                list(map(trace.adopted, outs, record.outs)))
+                                                list(map(trace.rule_value, ins[:count], record.ins)),
+                                                list(map(trace.rule_value, outs, record.outs)))
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
                      for g in (*gradients, *weights)]
     finally:

@@ -152,8 +152,8 @@ class AttributeReads(abc.ABC):
     copies : bool
         Whether the trace has copies of the arrays that it meets, so that their elements are compared.
     leaves : bool
-        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code takes from an
-        iterator or a file, since it will take again.
+        Whether the function runs as Python if it cannot be a graph. Then a trace ends before code reads from an
+        iterator or a file, since the Python run reads again.
     left : bool
         Whether the trace has ended so.
     drawn : list of (generator, state)
@@ -172,7 +172,8 @@ class AttributeReads(abc.ABC):
         self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
         self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
         self._ran: dict[int, types.FunctionType] = {}  # user's functions that ran and were made before
-        self._ended: list[types.FrameType] = []  # their frames, from their end to the next event
+        # frames of these functions, from the end of a function to the next event
+        self._ended: list[types.FrameType] = []
         self._names: set[str] = set()  # names of attributes that code reads
         self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
         self._by_text = False
@@ -184,7 +185,8 @@ class AttributeReads(abc.ABC):
         self._classes: dict[type, None] = {}  # classes of the user's that code uses
         self._met: dict[int, object] = {}  # kept alive, so that identities stay valid
         self._read: set[int] = set()
-        self._changed: dict[tuple[int, str], Any] = {}  # first values of places that were only written to so far
+        # first values of places that were written to and not read so far
+        self._changed: dict[tuple[int, str], Any] = {}
         self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
         self._hooked: list[type] = []
         self._caches: list[Any] = []  # functions that cache their results
@@ -224,7 +226,7 @@ class AttributeReads(abc.ABC):
                 self.comparisons.size(base, size_of, label)
                 if getter_of(base) is not None:
                     self.comparisons.answer(base, getter_of, f"{cls.__name__}.__getattribute__")
-                for name, member in tuple(vars(base).items()):  # special methods that are not seen as they run
+                for name, member in tuple(vars(base).items()):  # special methods, whose runs are not observed
                     if name.startswith("__") and isinstance(member, _OTHER_METHODS):
                         self.comparisons.path(base, f"{{}}.__dict__.get({name!r}, absent)", member, label)
 
@@ -504,7 +506,7 @@ class AttributeReads(abc.ABC):
         if isinstance(value, Assigning):  # it stands for the method while the operator first runs
             self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), label)
             return
-        if name == "__getstate__":  # the object is copied
+        if name == "__getstate__":  # copying the object reads all of its attributes
             value = attributes_of(owner, ABSENT)
         elif name == "__dict__":
             self.comparisons.path(owner, "{}.__dict__", value, label)
@@ -527,7 +529,7 @@ class AttributeReads(abc.ABC):
                 self.comparisons.entry(attributes, name, ABSENT, label)
             by_identity = is_standard(cls.__module__) and class_attribute(cls, "__eq__")[0] is object
             if by_identity and issubclass(type(value), PLAIN):
-                # an instance of a class of Python's own, whose attributes are not recorded
+                # an instance of a class that Python defines, whose attributes are not recorded
                 self.comparisons.path(owner, f"{{}}.{name}", value, label)
         elif name not in attributes and (
                 (issubclass(type(value), BOUND) and value.__self__ is owner) or is_of_ctypes(type(value))):

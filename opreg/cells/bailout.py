@@ -108,12 +108,31 @@ class CallSignatures:
         Python calls of the current run.
     replay : dict of key to (variables, results)
         Python calls of the stopped run, which are not repeated.
+    reads : Reads or None
+        The state that the running variant has read.
+    left : str
+        The reason why a backward pass left the function to Python; empty if none did.
     """
 
     def __init__(self) -> None:
         self.known: dict[Hashable, CallSignature] = {}
         self.done: dict[Hashable, RecordedRun] = {}
         self.replay: dict[Hashable, RecordedRun] = {}
+        self.reads: Reads | None = None
+        self.left = ""
+
+    def refuse_changes(self, call: int, title: str) -> None:
+        """Leave the function to Python after a call that changed state which the function reads later.
+
+        Raises
+        ------
+        LeftToPython
+            The graph has results for the state before.
+        """
+        changed = None if self.reads is None else self.reads.changed_after(call)
+        if changed is not None:
+            reason = f"{changed}, which the function reads later, is changed by {title}"
+            raise LeftToPython(reason, reason)
 
     def learn(self, change: SignatureChanged) -> None:
         """Note the new signature of a call, and the Python calls made before it."""
@@ -128,3 +147,4 @@ class CallSignatures:
         """Forget the Python calls of a run that ended."""
         self.done.clear()
         self.replay.clear()
+        self.reads = None

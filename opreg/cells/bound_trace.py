@@ -34,6 +34,7 @@ from .captures import Outside
 from .parameter import Parameter
 from .plan_memory import PlanMemory
 from .python_op import PYTHON, Record
+from .reads import Reads
 from .state import STATE
 from .traced import Traced
 from .variables import as_variables
@@ -51,7 +52,7 @@ class BoundTrace:
     traced : Traced
         The function.
     memory : PlanMemory
-        Its memory, which stays taken while it runs and while its results are needed.
+        The memory of the plan, which no other run uses while this one runs and while its results are needed.
     late : list of Entry
         Gradients, which the second half of the plan computes.
     seeds : list of Node
@@ -101,7 +102,7 @@ class BoundTrace:
             contexts[node] = ctx
         self.slots = [arrays[node] for node in traced.inputs]
         self.seeds = [arrays[node] for node in seeds]
-        last = traced.last if late else []  # keeps calls and other effects out of the second half
+        last = traced.last if late else []  # calls and other side effects stay in the first half
         heads = [*traced.heads, *[entry for _, entry in traced.assigned], *last]
         variables = [node for node in specs if node.op is None and node in arrays]
         graph = Graph(heads, [*variables, *trace.nodes])
@@ -117,7 +118,7 @@ class BoundTrace:
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
                       memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
-        program.outside = None  # the function notes what bodies read
+        program.outside = None  # the function itself notes the values that bodies read
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
         with inherited(numbers):
@@ -131,14 +132,17 @@ class BoundTrace:
         self.outside = [array for array, _ in traced.captured]
         self.trained = [array for array in self.outside if isinstance(array, Parameter) and array._requires_grad]
         self.targets = self._targets()
+        self.reads: Reads | None = None  # those of the second half
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
         self.places: list[int | None] = []  # position of each input's and weight's gradient
-        self.leaf_gradients: dict[int, Array] = {}  # in memory of leaves, by the number of the input or weight
-        self.results: list[Array | None] = []  # these gradients, by position; None for an input or weight without one
-        self._entries: Sequence[tape.TapeEntry] = ()  # those of the leaves, in the last backward pass
-        self._leaves: list[tape.Leaf] = []  # the leaves in whose memory the gradients are
+        # gradients that are in memory of leaves, by the number of the input or weight
+        self.leaf_gradients: dict[int, Array] = {}
+        self.results: list[Array | None] = []  # the gradients by position; None for an input or weight without one
+        self._entries: Sequence[tape.TapeEntry] = ()  # the entries of the leaves in the last backward pass
+        self._leaves: list[tape.Leaf] = []  # the leaves whose memory holds the gradients
         self.leaf_targets = Targets(())  # all of them
-        self.moved: list[tuple[NDArray, Array]] = []  # states that the second half changes, and their new values
+        # states that the second half changes, and arrays of their new values
+        self.moved: list[tuple[NDArray, Array]] = []
 
     def wait(self) -> None:
         """Make the current streams wait for the previous run in this memory."""
@@ -185,7 +189,7 @@ class BoundTrace:
         """Run the first half."""
         plan = self.plan
         for place in plan.random:
-            generators.drawing(*place)
+            generators.before_draw(*place)
         half = plan.forward
         if half.native is not None:
             half.native()

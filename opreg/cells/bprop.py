@@ -51,8 +51,8 @@ def _inputs(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _dout(structure: Structure, out_grads: Iterator[TensorBase | None]) -> Any:
-    """Output gradients in the structure of the output; parts that are no tensors are left out, and one gradient is
-    bare."""
+    """Output gradients in the structure of the output, without parts that are no tensors; a single gradient is not
+    nested."""
     if structure is LEAF:
         return next(out_grads)
     if structure[0] == "constant":
@@ -185,7 +185,7 @@ class _Call(Application):
         return self._of()
 
     @property
-    def debugged(self) -> bool:
+    def runs_as_python(self) -> bool:
         return self.cell.bprop_debug
 
     def _compute(self, out_grads: Sequence[TensorBase | None], ins: Sequence[TensorBase], outs: Sequence[TensorBase]

@@ -196,7 +196,7 @@ def tag_outputs(out: T, link: Link, tagged: Sequence[TensorBase]) -> T:
 
 
 def _backward_chain(cell: Cell, kind: str, of: Callable[[], Cell]) -> Chain | None:
-    """The hooks of a kind as one function of gradients, which returns the last ones as the hooks leave them; None
+    """The hooks of a kind as one function of gradients, which returns the gradients that the last hook leaves; None
     without hooks. The gradients are those of the outputs, and for ``backward`` also those of the inputs."""
     hooks, words = cell._hooks[kind], kind.replace("_", " ")
     if not hooks:

@@ -37,7 +37,7 @@ def runs_python(cls: type) -> bool:
 
 def getter_of(cls: type) -> Any:
     """The ``__getattribute__`` that a class itself defines, without the hook; None if it defines none."""
-    with _LOCK:  # another thread may be between the two halves of ``hook``
+    with _LOCK:  # another thread may have run only the first half of ``hook``
         return _HOOKED[cls][1] if cls in _HOOKED else cls.__dict__.get("__getattribute__")
 
 

@@ -23,7 +23,7 @@ from .value_reads import OF_CLASS, ValueReads
 __all__ = ["CodeReads", "imported_by"]
 
 _BUILT_IN = frozenset(name for name, value in vars(builtins).items() if isinstance(value, type))
-#: Attributes of frames and functions that lead to globals by other names than code loads.
+#: Attributes of frames and functions by which code reaches globals without loading their names.
 _ATTRIBUTES_OF_FRAMES = frozenset({"__globals__", "f_builtins", "f_globals"})
 #: Names by which code reads the state of warnings.
 _WARNS = frozenset({"catch_warnings", "simplefilter", "warn", "warn_explicit"})
@@ -110,7 +110,8 @@ class CodeReads(ValueReads):
         for text in names_loaded.texts:
             self._read_module(text)
         for name in imported_by(code, scope):
-            if not isinstance(sys.modules.get(name), types.ModuleType):  # another object, whose attributes a hook notes
+            # not a module but an object, whose attributes a hook notes
+            if not isinstance(sys.modules.get(name), types.ModuleType):
                 self._read_module(name)
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))

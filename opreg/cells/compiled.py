@@ -84,7 +84,7 @@ class Compiled:
         trained = {id(array) for array in outside if isinstance(array, Parameter) and array.requires_grad}
         self._weights = [array for array in outside if id(array) in trained]
         self._others = [array for array in outside if id(array) not in trained]
-        every = traced.places == [None] * len(traced.places)  # all results are computed
+        every = traced.places == [None] * len(traced.places)  # whether all results are computed
         self._simple = every and traced.structure is tree.LEAF
         self._listed = every and traced.structure == ("list", None, (tree.LEAF,) * len(traced.places))
         self._in_python = False  # whether the gradient runs the Python code again
@@ -132,7 +132,7 @@ class Compiled:
             if plan.memory.take():
                 try:
                     idle.remove(plan)
-                except ValueError:  # another thread has removed this plan
+                except ValueError:  # another thread took this plan first
                     plan.memory.free()
                 else:
                     return plan
@@ -152,7 +152,7 @@ class Compiled:
         except IndexError:
             plan = self._idle_or_new(idle, self._first_half)
         else:
-            if not plan.memory.take():  # another call uses this memory
+            if not plan.memory.take():  # another call is using this memory
                 idle.append(plan)
                 plan = self._idle_or_new(idle, self._first_half)
         reserved: Sequence[GradientTarget] = ()
@@ -202,7 +202,7 @@ class Compiled:
             idle = self.idle_recorded.setdefault(needs, [])
         try:
             plan = self._idle_or_new(idle, lambda memory: self._second_half(needs, memory))
-        except LeftToPython:  # a bprop reads the values of its output gradient
+        except LeftToPython:  # a bprop reads values of its output gradient, so the backward pass cannot be a graph
             self._in_python = True
             return self.call(function, leaves)
         run = _Run(self, function, plan, len(leaves), needs, idle)
@@ -258,7 +258,7 @@ class Compiled:
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
         trace.values, trace.updated = dict(values), dict(updated)
-        trace.reads = Reads()  # values that bprops read
+        trace.reads = Reads()  # notes the values that bprops read
         try:
             for entry in traced.heads:
                 spec = trace.specs[entry[0]][entry[1]]
@@ -278,9 +278,11 @@ class Compiled:
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
-            trace.reads.close()
-            traced.reads.join(trace.reads)
+            late = trace.reads
+            late.close()
+            traced.reads.join(late)
         plan.places, plan.leaf_gradients = [places.get(node) for node in targets], in_leaves
+        plan.reads = late
         plan.results = [in_leaves.get(at) for at in range(len(targets))]
         plan.leaf_targets = Targets(in_leaves.values())
         return plan
@@ -299,8 +301,18 @@ class Compiled:
             self._repeat_forward(run, ins[run.count:])
         for slot, g in zip(plan.seeds, out_grads):
             slot[...] = g
-        run.spent = True  # buffers that backward steps reused are lost
-        plan.backward()
+        run.spent = True  # backward steps have reused buffers of the forward pass
+        signatures = self.traced.trace.signatures
+        running, signatures.reads = signatures.reads, plan.reads
+        try:
+            plan.backward()
+        except LeftToPython as error:
+            signatures.left = error.reason
+            return [None if g is None else g._data for g in _record_gradients(
+                run, [tensor_over(g, plan.ctx) for g in out_grads], [tensor_over(value, plan.ctx) for value in ins],
+                run.needs, None, True)]
+        finally:
+            signatures.reads = running
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
@@ -355,8 +367,8 @@ class Compiled:
 
 
 def for_tape(data: Array, may_keep: bool) -> Array:
-    """A gradient that a plan will overwrite, for the tape: a copy where rules of other nodes may keep it; else a
-    read-only view, which the tape adds to a gradient of its own, or copies."""
+    """A gradient that a plan will overwrite, for the tape: a copy if rules of other nodes may hold it, else a read-only
+    view, which the tape copies or adds to a gradient of its own."""
     if may_keep or data.__class__ is not np.ndarray:
         return data.copy()
     view = data.view()
@@ -446,9 +458,9 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
 
 
 def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
-                      is_train: bool | None) -> list[NDArray | None]:
+                      is_train: bool | None, changed: bool = False) -> list[NDArray | None]:
     """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
-    values of that run.
+    values of that run. ``changed`` says that hooks change values which the code reads.
 
     Raises
     ------
@@ -460,10 +472,10 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     for variable, need in zip(variables, needs):
         if need and not again:
             variable._entry = tape.Variable(variable), 0
-    changed = compiled.changed()
-    if changed is not None:
+    label = None if changed else compiled.changed()
+    if label is not None:
         raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs the "
-                      f"function again, and {changed} has changed since the first run. Compute the gradient before the "
+                      f"function again, and {label} has changed since the first run. Compute the gradient before the "
                       f"change, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
@@ -478,10 +490,10 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed(out)
     finally:
-        for array, data, entry in before:  # its assignments were made already
+        for array, data, entry in before:  # restores the arrays: the run's assignments were stored already
             array._data, array._entry = data, entry
         for array, data in moving:
-            array._data[...] = data  # inference reads the states that are stored
+            array._data[...] = data  # a plan for inference reads the states from their arrays
             array._data = data
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
     places = [i for i, variable in enumerate(variables) if variable._entry is not None]

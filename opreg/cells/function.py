@@ -143,7 +143,7 @@ class _Call(Application):
         self.state = LEAF
         self.sources: list[tuple[str, int]] = []
         self.kept: list[Tensor] = []
-        self.number = 0  # set by the call
+        self.number = 0  # the number of results, set by the call
 
     # ---------------------------------------------------------------------------------------------- forward
 

@@ -275,7 +275,7 @@ class TraceValues:
         self.ctx = ctx
         self._same: dict[Entry, Entry] = {}  # values of entries
         self._drawn = 0
-        self._before: generators.States = {}  # states of random generators before they were used
+        self._before: generators.States = {}  # states of random generators from before the first draw
 
     def of(self, trace: FunctionTracer, entries: Sequence[Entry], unrepeatable: str) -> list[Array]:
         """The raw arrays of entries of a trace, or of the body of a Cell in it. ``unrepeatable`` names an earlier step

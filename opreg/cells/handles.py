@@ -115,7 +115,8 @@ class HookHandle:
             hooks.update(later_hooks)
         owner._touch()
         handle = cls(owner, hooks, number)
-        if STATE.trace is not None and hasattr(owner, "_version"):  # a Cell or Parameter, outside of the graph
+        # the owner is a Cell or Parameter, and the hook is not part of the traced graph
+        if STATE.trace is not None and hasattr(owner, "_version"):
             STATE.trace.root.registered.append(handle)
         return handle
 

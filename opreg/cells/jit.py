@@ -56,9 +56,11 @@ Keywords: TypeAlias = dict[str, Any]
 KINDS = 128
 #: Variants for one kind of inputs, by values that Python reads; beyond it the function runs as Python.
 VARIANTS = 32
-#: Variants of a kind that stay cached in case a change is undone, as when a network is trained and evaluated.
+#: Number of variants of a kind that stay cached although they do not fit now: a change may be undone, as when a network
+#: is trained and evaluated in turn.
 PAST = 3
-#: Traces in a row that serve one run each, because a value that the function reads changes every time.
+#: Number of consecutive traces that may each serve only one run, because the function reads a value that changes every
+#: time.
 WASTED = 8
 
 
@@ -154,7 +156,7 @@ class Cache:
         self.kinds: dict[Hashable, _Kind] = {}
         self.memories = PlanMemories()
         self._now = 0
-        self._lock = rlock()  # held while kinds change and hooks are called
+        self._lock = rlock()  # held while kinds are changed and hooks are called
         self._warned: set[str] = set()
         watch(self)
 
@@ -201,6 +203,7 @@ class Cache:
         compiled, anew = kind.current, False
         while isinstance(compiled, Compiled):
             try:
+                kind.signatures.reads = compiled.reads
                 with generators.noted_states() as drawn:
                     return compiled.call(function, leaves)
             except ReadChanged as change:
@@ -212,7 +215,7 @@ class Cache:
                 kind.signatures.learn(change)
                 known_steps, new = compiled.traced.steps, None
             except SpecsChanged:
-                if anew:  # the numbers of the inputs decide, and no value from outside
+                if anew:  # shapes depend on values of the inputs, not on values from outside
                     raise
                 kind.signatures.start_over()
                 anew, known_steps, new = True, compiled.traced.steps, None
@@ -238,6 +241,8 @@ class Cache:
             if kind is None:
                 kind = self._new(function, key)
             self._now = kind.used = self._now + 1
+            if kind.signatures.left and isinstance(kind.current, Compiled):
+                kind.current = self._as_python(function, kind.signatures.left)
             changed = kind.renewed()
             if kind.current is not None:
                 kind.wasted = 0

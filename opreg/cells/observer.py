@@ -62,7 +62,7 @@ from .outside import (
     unknown,
 )
 from .state import STATE, untraced
-from .user_code import is_aside, is_of_library, is_standard, is_user_code, is_user_module
+from .user_code import is_of_library, is_side_effect, is_standard, is_user_code, is_user_module
 from .value_reads import CACHED
 
 __all__ = ["Observer"]
@@ -70,7 +70,7 @@ __all__ = ["Observer"]
 #: Functions that read an attribute by a name that code may have computed.
 _BY_NAME = frozenset({"getattr", "hasattr", "vars"})
 _IMPORTS = frozenset({"__import__"})
-#: Methods of ``object`` that read attributes of any object.
+#: Methods of ``object`` that read attributes without the hook of the class.
 _PAST_HOOKS = frozenset({"__getattribute__", "__getstate__"})
 #: Modules that read source files to show a line of them.
 _SHOWING = frozenset({"linecache", "tokenize", "traceback", "warnings"})
@@ -216,7 +216,7 @@ class Observer(CodeReads):
             elif frame.f_code is importlib.import_module.__code__:
                 self._read_modules({getattr(answer, "__name__", COMPUTED)})
             self.note_use(answer)
-            # contextlib makes a new object in each call.
+            # a context manager of contextlib is a new object in each call
             if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":
                 self._read.add(id(answer))
         elif inspect.unwrap(setting).__code__ is not frame.f_code:  # it answers instead
@@ -294,7 +294,7 @@ class Observer(CodeReads):
             self.reason = self.reason or DRAWS
         elif function not in CLOCKS:
             self.comparisons.unseen[f"{title} at {Where((caller.f_code.co_filename, caller.f_lineno))}"] = None
-        elif caller is frame:  # logging reads the clock, too
+        elif caller is frame:  # not when logging reads the clock
             self.comparisons.unseen[title] = None
 
     def _note_method_call(self, frame: types.FrameType, method: Any) -> None:
@@ -314,7 +314,7 @@ class Observer(CodeReads):
     def _caller(self, frame: types.FrameType | None, ours: bool = False) -> types.FrameType | None:
         """The frame of the user's function that runs now, perhaps through calls of a library. None while code of opreg
         runs, unless ``ours``, and while code runs that is skipped."""
-        if is_aside(frame, self._outside):
+        if is_side_effect(frame, self._outside):
             return None
         while frame is not None and frame is not self._outside:
             if self._is_user(frame):
@@ -328,7 +328,7 @@ class Observer(CodeReads):
         code = frame.f_code
         user = self._users.get(id(code))
         if user is None:
-            if is_aside(frame, self._outside):
+            if is_side_effect(frame, self._outside):
                 return False
             self._codes.append(code)
             user = self._users[id(code)] = is_user_code(code) and not is_of_library(
@@ -361,7 +361,7 @@ class Observer(CodeReads):
         for cls in (type(first), first) if issubclass(type(first), type) else (type(first),):
             if (id(code), id(cls)) in self._methods or not (hookable(cls) or is_user_module(cls.__module__)):
                 continue
-            self._methods.add((id(code), id(cls)))  # an operator such as a + b may call it without a name
+            self._methods.add((id(code), id(cls)))  # an operator such as a + b may call the method without its name
             for base in cls.__mro__:
                 for name, member in tuple(vars(base).items()):
                     if getattr(getattr(member, "__func__", member), "__code__", None) is code:
@@ -387,7 +387,7 @@ class Observer(CodeReads):
         cls, user = type(owner), self._is_user(frame)
         if not user and place in self._noted:
             return
-        self.note_use(owner)  # the hook may be that of another thread's trace, which may end before this one
+        self.note_use(owner)  # an object may have the hook of another thread's trace, which may end before this one
         is_read = not user or frame.f_lasti not in loads(frame.f_code).changes
         value = self._first_value(place, value, is_read)
         if not is_read:
@@ -397,7 +397,8 @@ class Observer(CodeReads):
             if user or is_user_module(cls.__module__) or (
                     id(owner) in self._read and not issubclass(type(value), dict)):
                 self._read_object_attribute(owner, name, value)
-            elif id(owner) in self._read and not is_standard(cls.__module__):  # a Logger's is a cache
+            elif id(owner) in self._read and not is_standard(cls.__module__):
+                # attributes of a standard class, such as a Logger, are caches
                 self._read_table(owner, name, value)
             return
         attributes = attributes_of(owner)

@@ -244,7 +244,7 @@ ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.
 #: Code that opens a file to read it, for opreg's readers.
 FILES = id(inspect.unwrap(reading).__code__)
 #: Code that makes a user's ``CustomOpProp``.
-PROPS = id(RegisteredProp.anew.__code__)
+PROPS = id(RegisteredProp.make_use.__code__)
 #: Code that reports a name without an operator.
 MISSING_OPERATORS = id(unknown_operator.__code__)
 #: Code whose calls are recorded from any caller, also from a library.
@@ -275,7 +275,7 @@ OF_TRACES = {id(is_np_shape.__code__): "it asks for the convention of shapes, wh
              **{id(method.__code__): "it takes the next name of a NameManager"
                 for method in (NameManager.get, Prefix.get)}}
 _NOW = frozenset({"now", "today", "utcnow"})
-#: Functions that start a thread, where nothing is traced.
+#: Functions that start a thread, in which nothing is traced.
 THREADS = frozenset({"start_new_thread", "start_joinable_thread"})
 #: Names of all these functions, and of functions that start programs and receive messages: calls by libraries count,
 #: too.
@@ -362,7 +362,7 @@ def is_same_state(state: Any, other: Any) -> bool:
     """
     try:
         return state is other or bool(state == other)
-    except ValueError:  # there are arrays among the parts
+    except ValueError:  # comparing states that contain arrays fails
         pass
     if isinstance(state, dict):
         return all(is_same_state(part, other[name]) for name, part in state.items())

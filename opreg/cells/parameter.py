@@ -410,7 +410,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
     if STATE.trace is not None:
         STATE.trace.assign(variable, value)
         return STATE.trace.read(variable)  # type: ignore[return-value]  # to users it is a Tensor
-    if MODE.recording:  # records refer to the old values
+    if MODE.recording:  # nodes of the tape refer to the old values, so the variable gets a copy of them
         variable._data = value._ctx.run(value._data.copy)
         if not isinstance(variable, Parameter):
             variable._entry = value._entry

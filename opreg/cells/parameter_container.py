@@ -54,7 +54,7 @@ class ParameterContainer(BufferContainer):
     """
 
     _params: OrderedDict[str, Parameter | None]
-    _cells: OrderedDict[str, Any]  # Cells, or None for a removed one
+    _cells: OrderedDict[str, Any]  # Cells by name; None for a removed one
     _buffers: OrderedDict[str, Tensor | None]
     _hooks: dict[str, Hooks]
     _other_names: Mapping[str, str] = CELLS

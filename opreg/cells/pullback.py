@@ -44,7 +44,7 @@ def name_of(function: object) -> str:
 
 
 def _is_first(function: object) -> bool:
-    """Whether no warning was given of a function, or of a Cell's class; another of the same name is another one."""
+    """Whether a function, or a Cell's class, has had no warning so far; others of the same name have their own."""
     code = getattr(function, "__code__", None) or type(function)
     first = code not in _WARNED
     _WARNED.add(code)
@@ -226,7 +226,7 @@ class _OnTape(Pullback):
             raw = backward_pass.raw_gradients(heads, variables, entries, out_grads, keep, None)
             gradients = [tensor_over(data, variable._ctx) for data, variable in zip(raw, variables)]
         for i, leaf in enumerate(leaves):
-            if leaf._entry is not None or entries[i][0].attrs is not None:  # it may have hooks
+            if leaf._entry is not None or entries[i][0].attrs is not None:  # a leaf with an entry may have hooks
                 gradients[i] = through_own_hooks(leaf._entry, through_own_hooks(entries[i], gradients[i]))
         if not self._weights:
             return gradients, []
@@ -255,7 +255,8 @@ class _InTrace(Pullback):
         if trace.reads.observer is not None:
             trace.reads.observer.note_use(function)
         self._variables = [ops._copy(trace.read(leaf)) for leaf in inputs.leaves]
-        self._entries = [variable._entry for variable in self._variables]  # before the function may change them
+        # stored before the function may change the leaves' entries
+        self._entries = [variable._entry for variable in self._variables]
         trace.arguments.update((entry, None) for entry in self._entries)
         self._weight_entries = [trace.read(weight)._entry for weight in weights]
         root = trace.root

@@ -65,6 +65,8 @@ class Record:
         Key of the call among the calls of one run of a compiled function; None for other calls.
     signatures : CallSignatures
         Signatures of the calls of that function.
+    number : int or None
+        Its number among the calls of Python that the trace has noted.
     structured : bool
         Whether the function returns any nesting, as a chain of hooks does.
     assumed : CallSignature
@@ -83,8 +85,10 @@ class Record:
         self.outs = assumed.specs
         self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
-        self._own_runs: dict[Record, RecordedRun] = {}  # runs by executors; compiled functions store theirs in plans
+        # runs recorded by executors; compiled functions store theirs in plans
+        self._own_runs: dict[Record, RecordedRun] = {}
         self.place: Hashable = None
+        self.number: int | None = None
         self.signatures: CallSignatures
         self._backs = 0
 
@@ -105,18 +109,25 @@ class Record:
     def run(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function as one step of a plan."""
         if self.place is None:
-            return self._run(values)
+            return self._called(values)
         run = self.signatures.replay.pop(self.place, None)
         if run is not None:
             self.latest_run = run
         else:
             try:
-                self._run(values)
+                self._called(values)
             except SignatureChanged as change:
                 self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
+
+    def _called(self, values: list[Tensor]) -> Sequence[Tensor]:
+        """Call the function, and check that it has not changed state whose value from before is in the graph."""
+        results = self._run(values)
+        if self.number is not None:
+            self.signatures.refuse_changes(self.number, self.title)
+        return results
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
         followed = self.followed and STATE.outside is not None
@@ -170,7 +181,8 @@ class Record:
             if self.source is not None:
                 return results
             if same and self.learned and sources != assumed.sources and assumed.sources is not None:
-                sources = tuple(map(frozenset.union, sources, assumed.sources))  # so that runs do not take turns
+                # the union of both, so that alternating runs do not trace anew each time
+                sources = tuple(map(frozenset.union, sources, assumed.sources))
         if not same or sources != assumed.sources:
             raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
         return results
@@ -234,7 +246,7 @@ def _gradients_of_record(record: Record, heads: Sequence[int], targets: Sequence
         [head for head, _ in pairs], wanted, [g for _, g in pairs], True, MODE.recording, None)]
 
 
-#: Calls a Python function with copies of the output gradients.
+#: This operator calls a Python function with copies of the output gradients.
 PYTHON = Op("_python", AS_GIVEN, lambda *, record: [f"data{i}" for i in range(len(record.ins))],
             outputs=lambda *, record: [f"output{i}" for i in range(len(record.outs))],
             per_instance=True, has_side_effect=True, optional_out_grads=True, doc="a hook or a Python function")
@@ -291,11 +303,14 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
         return function(*values)
     assumed, trace = CallSignature(None, list(outs)), STATE.trace
     for value in values:
-        if isinstance(value, TracedValue):  # of a gradient rule
+        if isinstance(value, TracedValue):  # a value that the trace of a gradient rule has
             if trace is None or not trace.root.differentiating:
-                return as_list(value._apply(PYTHON, values, {"record": Record(function, specs, assumed, title)}))
+                record = Record(function, specs, assumed, title)
+                if trace is not None:
+                    record.signatures, record.number = trace.signatures, trace.reads.note_call()
+                return as_list(value._apply(PYTHON, values, {"record": record}))
             trace.take_new()
-            adopted: list[Any] = [trace.adopted(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
+            adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
             _, results = add_call(trace, function, adopted, assumed, title)
             return [TracedValue(value._tracer, result._entry) for result in results]
     trace = trace or next(value for value in values if isinstance(value, TracedTensor))._trace
@@ -321,6 +336,7 @@ def add_call(trace: FunctionTracer, function: Callable[..., Any], values: Sequen
     inputs = [trace.read(value) for value in (*values, *signature.captured)]
     record = Record(function, list(map(spec_of, inputs)), signature, title)
     record.place, record.signatures, record.learned = place, trace.signatures, known is not None
+    record.number = trace.reads.note_call()
     record.structured, record.followed = structured, structured or trace.root.differentiating > 0
     results = trace.call(PYTHON, inputs, {"record": record})
     return signature, list(results) if isinstance(results, tuple) else [results]

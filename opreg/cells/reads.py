@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.comparisons import ABSENT, Check, Comparisons, HeldElements, HeldValue
+from ..core.comparisons import ABSENT, Check, Comparisons, HeldElements, HeldValue, Mark
 from .context_settings import EPOCH, get_context
 
 __all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
@@ -96,6 +96,9 @@ class Reads:
         self._changed: dict[int, set[str]] = {}
         self._set: list[tuple[Owner, str, Any]] = []  # attributes that were set, with their values before
         self._noted: list[Any] = []
+        self._attributes: list[tuple[weakref.ref[Owner], str, HeldValue | HeldElements]] = []  # in the order of reading
+        self._calls: list[tuple[Mark, int]] = []  # the numbers of reads before each call of Python in the graph
+        self._checks: dict[int, Check | None] = {}  # of the places that are read between a call and the next
         self._settings: dict[str, Any] = {}
 
     @property
@@ -120,7 +123,8 @@ class Reads:
         self._owners[id(owner)] = owner
         before = self._before.setdefault(id(owner), {})
         if name not in before:
-            before[name] = HeldElements(value) if name in TABLES else HeldValue(value)
+            held = before[name] = HeldElements(value) if name in TABLES else HeldValue(value)
+            self._attributes.append((weakref.ref(owner), name, held))
             if isinstance(value, NDArray) and hasattr(value, "_version"):
                 self.visit(value)
 
@@ -151,6 +155,11 @@ class Reads:
         self._before.pop(id(owner), None)
         self._changed.pop(id(owner), None)
 
+    def note_call(self) -> int:
+        """Note a call of Python in the graph, which may change state that is read from now on; returns its number."""
+        self._calls.append((self.comparisons.mark(), len(self._attributes)))
+        return len(self._calls) - 1
+
     def setting(self, name: str) -> Any:
         """Note and return a setting of ``set_context``."""
         return self._settings.setdefault(name, get_context(name))
@@ -175,6 +184,7 @@ class Reads:
     def join(self, other: Reads) -> None:
         """Add the reads of another trace."""
         self._noted += other._noted
+        self._attributes += other._attributes
         self._settings.update(other._settings)
         self.epoch = min(self.epoch, other.epoch)
         self.comparisons.join(other.comparisons)
@@ -194,6 +204,22 @@ class Reads:
         if self.check is not None and (label := self.check()) is not None:
             return label
         return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
+
+    def changed_after(self, call: int) -> str | None:
+        """The state that is first read between a call of Python and the next, and has changed since the trace, as text;
+        None if nothing has."""
+        if self._spent is not None:
+            return None
+        mark, first = self._calls[call]
+        until, end = self._calls[call + 1] if call + 1 < len(self._calls) else (None, None)
+        for ref, name, before in self._attributes[first:end] if self.epoch != EPOCH[0] else ():
+            owner = ref()
+            if owner is not None and not before.same(attribute(owner, name)):
+                return f"{_name_of_owner(owner)}.{name}"
+        if call not in self._checks:
+            self._checks[call] = self.comparisons.compiled(mark, until)
+        check = self._checks[call]
+        return None if check is None else check()
 
     def _changed_cell(self, epoch: int) -> str | None:
         """The Cell, Parameter or setting that has changed, as text."""

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 def moving(op: Op) -> Op:
     """An operator that computes another one and returns the new states as hidden outputs. Its only attribute,
-    ``inner``, holds the attributes of the other."""
+    ``inner``, holds the attributes of the computed operator."""
     if "moving" not in op.related:
         op.related["moving"] = _operator_with_states(op)
     return op.related["moving"]

@@ -68,7 +68,7 @@ class Table(OrderedDict[str, Any]):
         self._notify(key, self[key], self[key])
 
     def __reduce__(self) -> tuple[type, tuple[list[tuple[str, Any]]]]:
-        return OrderedDict, (list(self.items()),)  # a copy has no owner yet
+        return OrderedDict, (list(self.items()),)  # a copy is a plain dict, without an owner
 
     def _notify(self, name: str, before: object, now: object) -> None:
         owner = None if self._owner is None else self._owner()

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "tensor_over", "as_array", "as_tensor", "zeros_as",
-           "argument", "fresh", "copy_on_write", "lent_raw", "picked", "masked", "from_numpy", "is_tensor",
-           "has_values", "TENSORS", "FRESH"]
+           "argument", "fresh", "copy_on_write", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "operand",
+           "stacked", "has_values", "TENSORS", "FRESH"]
 
 #: A shape whose lengths may be unknown, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -135,7 +135,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         return self._data.dtype
 
     def _lift(self, value: TensorLike) -> Tensor:
-        return tensor(value, ctx=self._ctx)
+        return operand(value, ctx=self._ctx)
 
     def _apply(self, op: Op, values: Sequence[Value], keywords: Attrs) -> Any:
         if STATE.trace is not None and STATE.trace.takes(op, values):
@@ -282,6 +282,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             STATE.trace.change(self, key, value)
             return
         key = subscript(key, self.shape)
+        if isinstance(value, (list, tuple)) and (joined := stacked(value)) is not None:
+            value = joined
         if MODE.current().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), ctx=self._ctx)
             changed = ops._subscript_assign(self, value._cast(self._dt), key=key)
@@ -292,7 +294,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def _write(self, key: Any, value: Any) -> None:
         """Write elements in place; values of another dtype are cast."""
         source: Any = value._data if isinstance(value, NDArray) else value if is_number(value) else _host(value)
-        if getattr(source, "size", 0) == 1:  # NumPy does not store an array with axes in a scalar place
+        if getattr(source, "size", 0) == 1:  # NumPy assigns no array with axes to a scalar
             source = source.reshape(())
         if not isinstance(self._data, np.ndarray) and isinstance(source, np.ndarray):
             source = self._ctx.backend.asarray(source, None, self._ctx.device_id)
@@ -588,6 +590,31 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     if STATE.trace is not None:
         STATE.trace.constant(result)
     return result
+
+
+def stacked(value: Any) -> Tensor | None:
+    """A nesting of tensors and numbers as one tensor, through which gradients pass; None if no gradient does."""
+    if not isinstance(value, (list, tuple)):
+        return None
+    if STATE.trace is not None:
+        return _trace_value(value)
+    arrays = [leaf for leaf in leaves(value) if isinstance(leaf, NDArray)] if MODE.current().recording else ()
+    if any(array._entry is not None for array in arrays):
+        return _stack_nested(value, _host(_zeros_like_tree(value)).dtype)
+    return None
+
+
+def operand(value: Any, *, ctx: Context | None = None) -> Tensor:
+    """An operand as a tensor. Gradients pass to tensors in a list or tuple, unlike those of ``tensor``.
+
+    Examples
+    --------
+    >>> from opreg import grad
+    >>> grad(lambda x: operand([x, 2.0]) * 3)(Tensor(1.0))
+    Tensor(shape=[], dtype=Float32, value= 3)
+    """
+    result = stacked(value)
+    return tensor(value, ctx=ctx) if result is None else result
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

@@ -120,10 +120,10 @@ class TensorBase(Methods):
         is_integer = isinstance(number, numbers.Integral)
         if name in COMPARISONS:
             return op(left, scalar=number if is_integer else float(number), is_int=is_integer)
-        if common.kind in "iu" and not 0 <= number < 128:  # every dtype represents them
+        if common.kind in "iu" and not 0 <= number < 128:  # every integer dtype represents these numbers
             raised = name == "pow" and not reflected
             number = exponent(int(number), common) if raised else numbers_of(number, common).item()
-            if abs(number) > 2 ** 53:  # an attribute would be rounded
+            if abs(number) > 2 ** 53:  # as an attribute, a float, it would be rounded
                 return self._binary(name, self._lift(np.array(number, common)), reflected)
         return op(left, scalar=float(number), is_int=is_integer)
 

@@ -202,7 +202,7 @@ def _hook_traced(trace: FunctionTracer, value: Any, owner: TensorHooks) -> None:
     if entry in trace.arguments:
         trace.arguments[entry] = owner
         return
-    # An array from outside has no entry, and a tensor of a surrounding trace is a variable of this one.
+    # In a trace, an array from outside has no entry; a tensor of a surrounding trace is a variable.
     if trace.read(value) is not value or not (entry[0].op is None or entry[0] in trace.nodes):
         (tagged,) = tag(INPUT_TAG, [value], (), Link(owner, None, "a tensor's hook"))
         value._entry = tagged._entry

@@ -253,7 +253,7 @@ class Methods(Value):
     def fill_(self, value: Tensor | Number) -> Tensor:
         """Write a number to all elements."""
     def fill_diagonal(self, fill_value: Number, wrap: _bool = False) -> Tensor:
-        """The tensor with one number on its main diagonal, from which equally long axes all count."""
+        """The tensor with one number on its main diagonal, whose indices are equal along all axes."""
     def flatten(self, order: str | _int = 'C', end: _int = -1, *, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
         """Join the axes from ``start_dim`` to ``end_dim``, by default all."""
     def flip(self, *dims: _int | Sequence[_int]) -> Tensor:
@@ -735,8 +735,8 @@ class Methods(Value):
     def var(self, axis: Axes = None, ddof: _int | _bool = 0, keepdims: _bool = False, *,
             correction: _int | None = None) -> Tensor:
         """The variance."""
-    def view(self, *shape: _int | Sequence[_int]) -> Tensor:
-        """The same values in another shape."""
+    def view(self, *shape: Any) -> Tensor:
+        """Reshape."""
     def view_as(self, other: TensorLike) -> Tensor:
         """The same values in the shape of another tensor."""
     def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:

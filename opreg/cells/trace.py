@@ -205,7 +205,7 @@ class FunctionTracer(Tracer):
         self.names.add(name)
         return self.wrap(self.variable(name, Spec(shape, dtype)))
 
-    def adopted(self, value: TracedValue, spec: Spec) -> TracedTensor:
+    def rule_value(self, value: TracedValue, spec: Spec) -> TracedTensor:
         """The traced tensor of a value that a gradient rule computes in this trace."""
         entry = value._entry
         if entry[0] not in self.specs:
@@ -270,7 +270,7 @@ class FunctionTracer(Tracer):
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
-        if id(parameter) not in self.constants:  # the next run makes it anew
+        if id(parameter) not in self.constants:  # the next run makes a constant again, so its new value is not stored
             self.updated[id(parameter)] = parameter
 
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
@@ -447,7 +447,8 @@ class FunctionTracer(Tracer):
                      node: Node | None = None) -> Answer:
         """A value that Python reads, and a guard that compares it in every run."""
         root = self.root
-        if self.parent is not None and not self.assigns:  # the guard stands before the body
+        # the guard stands in the outer trace, before the loop or branch
+        if self.parent is not None and not self.assigns:
             outside = [self.outer.get(source) for source, _ in entries]
             if any(value is None for value in outside):
                 self.leave(f"{what} in the body of a loop or a branch, where they differ between iterations")
@@ -545,7 +546,7 @@ class _Rules(RuleTracer):
         return node
 
 
-#: An assigned value whose gradient is the Parameter's, since the Parameter is trained.
+#: The value that a trained Parameter was assigned: the Parameter gets its gradient.
 ASSIGNED = Op("_assigned", AS_GIVEN, ("parameter", "value"), per_instance=True)
 ASSIGNED.shapes(lambda ins, outs: (ins, ins[1:]))
 ASSIGNED.types(lambda ins, outs: (ins, ins[1:]))

@@ -19,7 +19,7 @@ from opreg.ndarray.scalars import ScalarConversions
 
 from ..core.graph import Entry
 from ..core.op import Op
-from ..core.patches import follow
+from ..core.patches import copy_patches
 from ..core.registry import ops
 from ..core.rules import Attrs
 from ..core.spec import Spec, is_known, show
@@ -28,7 +28,7 @@ from . import dtype as dtypes
 from . import printing
 from .state import STATE
 from .subscripts import mask_of, subscript
-from .tensor import Tensor, masked, picked, tensor
+from .tensor import Tensor, masked, operand, picked, stacked, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 from .user_code import is_user_code
@@ -90,7 +90,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         return (STATE.trace or self._trace).trace_call(op, attrs, values)
 
     def _lift(self, value: TensorLike) -> Tensor:
-        return tensor(value)
+        return operand(value)
 
     def _shape_is(self, other: Any) -> bool:
         theirs = other._spec.shape if isinstance(other, TracedTensor) else other.shape
@@ -175,7 +175,9 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
-        value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt))
+        if not isinstance(value, TensorBase):
+            joined = stacked(value)
+            value = tensor(numbers_of(value, self._dt)) if joined is None else joined
         self._replace_value(ops._subscript_assign(self, value._cast(self._dt), key=key))
 
     def _replace_value(self, changed: TracedTensor) -> None:
@@ -223,4 +225,4 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     backward = attach_grad = _refuse("backward()", "Use grad, which compiles too")
 
 
-follow(Tensor, TracedTensor)
+copy_patches(Tensor, TracedTensor)

@@ -13,7 +13,7 @@ from ..core.attrs import Schema
 from ..core.cache import cached
 from ..errors import is_ours
 
-__all__ = ["LIBRARIES", "is_aside", "is_of_library", "is_standard", "is_standard_code", "is_user_code",
+__all__ = ["LIBRARIES", "is_side_effect", "is_of_library", "is_standard", "is_standard_code", "is_user_code",
            "is_user_module"]
 
 #: Packages that are no user code, besides the standard library.
@@ -39,7 +39,7 @@ def is_user_code(code: types.CodeType) -> bool:
     return _EXAMPLES in code.co_filename or (not is_ours(code) and _is_user_file(code.co_filename))
 
 
-def is_aside(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
+def is_side_effect(frame: types.FrameType | None, outside: types.FrameType | None) -> bool:
     """Whether code runs as a side effect inside the frame ``outside``: since an object is deleted, a module is
     imported, or annotations of an operator are evaluated. Any call may cause these."""
     while frame is not None and frame is not outside:

@@ -270,7 +270,7 @@ class ValueReads(AttributeReads):
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
         elif issubclass(cls, TensorBase):
-            if hasattr(value, "_version"):  # a Parameter: its shape, its dtype
+            if hasattr(value, "_version"):  # a Parameter, whose shape and dtype are recorded
                 self.reads.visit(value)
             if getattr(value, "__dict__", None):
                 self._add_owner(value)
@@ -299,7 +299,7 @@ class ValueReads(AttributeReads):
             self._add_owner(cls)
             self._classes[cls] = None
             self.note_use(type(cls))
-            if issubclass(cls, tuple) and hasattr(cls, "_fields"):  # its constructor is generated
+            if issubclass(cls, tuple) and hasattr(cls, "_fields"):  # a named tuple has a generated constructor
                 self.comparisons.path(cls, "{}.__new__.__defaults__", cls.__new__.__defaults__, cls.__name__)
 
     def _use_function(self, function: types.FunctionType) -> None:
@@ -307,7 +307,7 @@ class ValueReads(AttributeReads):
         code = function.__code__
         self._functions.setdefault(id(code), []).append(function)
         if (id(code), id(function.__globals__)) in self._scanned or not _MISTAKES.isdisjoint(
-                self._names) or is_standard_code(code):  # made by decorators of the standard library
+                self._names) or is_standard_code(code):  # code of the standard library, such as its decorators make
             self._read_function(function)
         self._add_owner(function)
 
@@ -325,7 +325,7 @@ class ValueReads(AttributeReads):
     def _read_elements(self, array: NDArray) -> None:
         """Note all elements of an array as read."""
         label, data = "an array", getattr(array, "_data", None)
-        # its memory is not allocated yet, or it is a result of the trace
+        # the memory is not allocated yet, or belongs to a result of the trace
         if data is None or isinstance(data, TracedArray):
             return
         self.comparisons.path(array, "{}._data", data, label)

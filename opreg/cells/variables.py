@@ -2,7 +2,8 @@
 
 While the function runs, its operators find the variable as the array's entry on the tape. All threads see this entry,
 so they share the variable: it counts the functions that use it, and the last one removes it. A function that is
-differentiated inside of another one has variables of its own, copies of the outer ones: one thread at a time has such.
+differentiated inside of another one has variables of its own, copies of the outer ones; only one thread at a time may
+have copies.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def begin(arrays: Iterable[NDArray], inner: bool = False) -> list[TapeEntry]:
 
 
 def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = False) -> None:
-    """Give arrays the entries back that they had before ``begin``; a shared variable stays as long as it is used."""
+    """Restore the entries that arrays had before ``begin``; a shared variable stays as long as it is used."""
     with _COUNTING:
         for array, entry in zip(arrays, entries):
             node, current = entry[0], array._entry
@@ -79,7 +80,7 @@ def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = F
                     continue
             if entry[0].__class__ is CopiedVariable:
                 (array._entry,) = entry[0].inputs
-            elif current is None or _origin(current) is not node:  # the function wrote to the array
+            elif current is None or _origin(current) is not node:  # the function assigned to the array
                 array._entry = entry
     if inner:
         ONE_THREAD.release()

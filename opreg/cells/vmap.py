@@ -118,7 +118,7 @@ def _tree_axes(axes: Any, structure: Structure, tensor_axes: list[int | None], t
                                     + (f"one of {', '.join(map(str, keys))}" if kind == "dict" else f"a {kind}"))
             axes = [axes[key] for key in keys]
         if len(axes) != len(parts):
-            raise ArgumentError(f"{title} has {len(axes)} members where there are {len(parts)}")
+            raise ArgumentError(f"{title} has {len(axes)} axes in the place of {len(parts)} values")
         for part, inner in zip(axes, parts):
             _tree_axes(part, inner, tensor_axes, title)
         for part in structure[2][len(parts):]:  # attributes

@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, (module, purpose) in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose[0].upper() + purpose[1:] + ".",
                                       epilog=_ENDS)
-        if name == chosen:  # other subcommands are not imported
+        if name == chosen:  # modules of other subcommands are not imported
             code = importlib.import_module(f"{__name__}.{module}")
             code.configure(command)
             command.set_defaults(run=code.run, parser=command)
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # the status that the system gives in this case
+        return 141  # the status that the system gives to a program that a closed pipe has ended
     except (OpError, OSError) as error:
         print(f"opreg {chosen}: {error_text(error)}", file=sys.stderr)
     except KeyboardInterrupt:

@@ -22,5 +22,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the script, which sets the exit status."""
     as_mxnet.check(options)
-    os.environ["OPREG_CONVENTION"] = options.convention  # for child processes, too
+    os.environ["OPREG_CONVENTION"] = options.convention  # child processes read it
     return as_mxnet.start(options)

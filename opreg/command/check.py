@@ -94,7 +94,7 @@ def _run_check(options: argparse.Namespace) -> Report | None:
             title = line.get("title", title)
             if line.get("verdict"):
                 verdicts.append(Verdict(**line["verdict"]))
-    if checks and len(verdicts) == len(checks):  # it has ended after the last message
+    if checks and len(verdicts) == len(checks):  # the last message has come
         return Report(title, verdicts)
     if not checks:
         raise OpError(f"{options.what}: {end}, while it was imported")
@@ -132,6 +132,6 @@ def _read(stream: IO[bytes], lines: Lines) -> None:
     """Put each line into ``told`` as it arrives, None after the last, and close ``stream``."""
     with stream:
         for line in stream:
-            if line.endswith(b"\n"):  # otherwise the process ended within the line
+            if line.endswith(b"\n"):  # if not, the process ended within the line
                 lines.put(json.loads(line))
     lines.put(None)

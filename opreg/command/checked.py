@@ -37,7 +37,7 @@ def main(parent: int, words: dict[str, Any]) -> None:
         _check(argparse.Namespace(**words), channel)
     except (OpError, OSError) as error:
         _write_message(channel, refused=error_text(error))
-    except Exception as error:  # of a user's module
+    except Exception as error:  # an error of a user's module
         lines = traceback.format_exception(error.with_traceback(users(error.__traceback__)))
         _write_message(channel, raised="".join(lines))
 

@@ -145,7 +145,7 @@ def imported(name: str) -> ModuleType:
             return importlib.import_module(name)
         except ModuleNotFoundError as error:
             if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                raise  # a module that it imports
+                raise  # the missing module is one that this module imports
             raise ArgumentError(f"there is no module {error.name!r}; the name of a file includes its suffix, as in "
                                 f"ops.py"
                                 ) from None

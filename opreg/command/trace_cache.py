@@ -45,5 +45,5 @@ def _clear(files: list[Path]) -> None:
     for path in files:
         try:
             os.unlink(path)
-        except FileNotFoundError:  # another process was faster
+        except FileNotFoundError:  # another process has removed the file
             continue

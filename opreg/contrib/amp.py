@@ -190,7 +190,8 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
             return None
         count, name = len(node.op.signature.arguments(node.attrs)), node.op.name
         special = any(name == op and str(node.attrs.get(key)) in values for op, key, values in conditions)
-        users = node.op.op_type is not None  # its states and other inputs are float32
+        # whether it is a user's operator, whose states and other inputs are float32
+        users = node.op.op_type is not None
         special = special or (users and len(inputs) > count and name not in halves)
         if special or name in full:
             new = [wanted(entry, "float32") for entry in inputs[:count]]

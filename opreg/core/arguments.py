@@ -64,7 +64,8 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             break
         inputs[name] = remaining.pop(0)
     following = names[len(inputs):len(inputs) + 1]
-    if remaining and op.op_type is not None and len(args) > len(names):  # a user's, with keyword-only attributes
+    # an operator of the user's, whose attributes are keyword-only
+    if remaining and op.op_type is not None and len(args) > len(names):
         example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
@@ -125,8 +126,7 @@ def non_none(**keywords: Any) -> dict[str, Any]:
 
 
 def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
-    """Inputs in which positional ones are matched to the names that exist with these attributes, skipping those that do
-    not."""
+    """The inputs of a call, in which positional ones take, in order, the names that exist with these attributes."""
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
         return inputs
@@ -351,7 +351,8 @@ def _required_inputs(op: Op) -> list[str]:
     """The inputs that exist with all attributes."""
     names = list(op.signature.input_names)
     try:
-        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):  # attributes do not matter
+        # the names are the same with all attributes
+        if set(names) == set(op.signature.arguments({}) + op.signature.auxiliary({})):
             return names
     except (KeyError, TypeError):
         pass

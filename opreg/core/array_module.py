@@ -102,8 +102,8 @@ def put(xp: ArrayModule, array: Array, key: Any, values: Any) -> None:
 
 
 def last_writes(xp: ArrayModule, shape: Shape, key: Any) -> Array:
-    """For each element that a key with index arrays selects of an array of a shape, in the order of the selection, the
-    number of the last element at the same place.
+    """The number of the last element written to the same place, for each element that a key with index arrays selects;
+    both count in the order of the selection.
 
     Examples
     --------
@@ -350,9 +350,9 @@ class CupyBackend(Backend):
             return self._copied(source, dtype)
 
     def _copy_from_device(self, source: Any, dtype: np.dtype | None, device: int) -> Array:
-        """A copy of another device's array. The stream here waits until the array is computed, and the stream there
-        until it is copied, before its memory is used again. No kernel reads memory of another device, which not all
-        machines allow."""
+        """A copy of another device's array. The current stream waits until the array is computed. The other device's
+        stream waits until it is copied, since its memory may be used again afterwards. No kernel reads memory of
+        another device, which not all machines allow."""
         stream = self.xp.cuda.get_current_stream
         with source.device:
             source = source.astype(source.dtype if dtype is None else dtype, order="C", copy=False)

@@ -42,7 +42,7 @@ def grow(tracer: RuleTracer, order: Sequence[Node], seeds: Sequence[tuple[Entry,
     """
 
     def differentiate(node: Node, out_grads: Gradients, needs: tuple[bool, ...]) -> Gradients:
-        tracer.source = node  # also the source of sums of gradients, which no rule makes
+        tracer.source = node  # the sums of gradients, which no rule makes, also belong to this node
         gradients = _differentiate(tracer, node, out_grads, needs, is_train)
         if titles is not None:
             _title(titles, node, gradients)

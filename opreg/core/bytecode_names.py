@@ -147,7 +147,7 @@ def _arguments(steps: Sequence[dis.Instruction], variables: Mapping[str, Any]) -
         if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
             return None
         change = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None)
-        if step.opname in ("KW_NAMES", "PUSH_NULL") and not stack:  # of the call itself
+        if step.opname in ("KW_NAMES", "PUSH_NULL") and not stack:  # the instruction belongs to the call itself
             continue
         if step.opname.startswith("LOAD_FAST") and isinstance(step.argval, tuple):
             stack += (variables.get(name, COMPUTED) for name in step.argval)
@@ -167,7 +167,7 @@ def _part(owner: Any, name: str) -> Any:
     """An attribute that a module or an object has itself."""
     try:
         return object.__getattribute__(owner, "__dict__").get(name, COMPUTED)
-    except AttributeError:  # the object stores its attributes elsewhere
+    except AttributeError:  # an object that stores its attributes elsewhere
         return COMPUTED
 
 
@@ -203,7 +203,7 @@ def module_keys(code: types.CodeType, scope: Mapping[str, Any]) -> set[Any]:
     >>> module_keys(code, {"sys": sys, "here": "b"}) == {"a", "b"}
     True
     """
-    steps, scope = _steps(code), {"sys": sys, **scope}  # a function may import it
+    steps, scope = _steps(code), {"sys": sys, **scope}  # ``sys`` counts as a global, since a function may import it
     keys = [_key(steps, i, scope) for i, step in enumerate(steps) if step.opname in _ATTRIBUTES
             and step.argval == "modules" and _variable(steps[i - 1], scope) is sys]
     return {key if isinstance(key, str) else COMPUTED for key in keys}
@@ -258,7 +258,7 @@ def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:
     opnames = [step.opname for step in steps[i + 1:i + 5]]
     if len(opnames) > 1 and opnames[0].startswith("LOAD_") and opnames[1] == "STORE_SUBSCR":  # table[key] = value
         return True
-    subscript = i + 4  # table[key] += 1: the key, two copies, and then the element
+    subscript = i + 4  # in table[key] += 1, the key and two copies come before the element
     return opnames[1:3] == ["COPY", "COPY"] and opnames[3:] == ["BINARY_SUBSCR"] and _stores(steps, subscript)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from .cache import cached
 
 __all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Place", "elements", "package_of", "plain_key", "put_back"]
+           "HeldElements", "Mark", "Place", "elements", "package_of", "plain_key", "put_back"]
 
 
 class _Absent:
@@ -51,6 +51,8 @@ MOST_PLACES = 10_000
 
 #: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
+#: Numbers of the places that comparisons had at some time.
+Mark: TypeAlias = tuple[int, int, int]
 
 
 def different(now: object, before: object) -> bool:
@@ -74,7 +76,7 @@ def different(now: object, before: object) -> bool:
 def plain_key(value: Any) -> Hashable:
     """A key of a plain value, an element of ``PLAIN``: equal keys mean the same class and value.
 
-    An object of a class derived from numbers or text counts by its identity if it has attributes, and a record if it
+    An object of a class derived from numbers or text counts by its identity if it has attributes; so does a record that
     holds objects. The key holds no reference to it.
 
     Examples
@@ -256,7 +258,8 @@ class _Text:
         lines = "\n".join(f"        {line}" for line in self.lines)
         text = (f"def changed():\n    try:\n{lines}\n"
                 "    except (AttributeError, KeyError, ValueError) as error:\n        return gone(error)\n")
-        return types.FunctionType(_code(text).replace(), self.objects)  # a copy, as Python caches places in the code
+        # a copy, since Python stores places of globals in the code object
+        return types.FunctionType(_code(text).replace(), self.objects)
 
 
 class _Elements:
@@ -299,8 +302,8 @@ class _Entries:
 
 
 class _Lacking:
-    """The expression that an object has no attributes of some names. They are looked up only if the number of its
-    attributes has changed."""
+    """A condition of the generated function: that an object has no attributes of some names. They are looked up only if
+    the number of its attributes has changed."""
 
     __slots__ = ("count", "names")
 
@@ -309,9 +312,19 @@ class _Lacking:
         self.names: set[str] = set()
 
     def format(self, owner: str) -> str:
-        """The expression, in which the object has this name; it holds the names found until then."""
+        """The source of the condition with the names found so far, for an object that the source calls ``owner``."""
         attributes = f"{owner}.__dict__"
         return f"(len({attributes}) == {self.count} or {attributes}.keys().isdisjoint({sorted(self.names)}))"
+
+
+class _Path(NamedTuple):
+    """The value of an expression in an object: the source of the expression, or a condition, with ``{}`` for the
+    object."""
+
+    owner: HeldValue
+    text: str | _Lacking
+    held: HeldValue
+    label: str
 
 
 class _Missing:
@@ -343,7 +356,7 @@ class _Bytes:
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
     def put_back(self) -> None:
-        """Write the former bytes, if others are there now and it has the same size."""
+        """Restore the former bytes if the buffer has the same size and other bytes."""
         if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
             return
         if isinstance(self.buffer, np.ndarray):
@@ -399,7 +412,8 @@ class Place(NamedTuple):
                 return self.owner.cell_contents
             if isinstance(self.owner, (type, threading.local)):
                 return vars(self.owner).get(self.name, ABSENT)
-            return object.__getattribute__(self.owner, self.name)  # past the hook of its class
+            # read without the hook that ``observer`` puts into the class
+            return object.__getattribute__(self.owner, self.name)
         except (AttributeError, ValueError, LookupError):
             return ABSENT
 
@@ -441,7 +455,8 @@ class Comparisons:
         self._keys: set[tuple[object, ...]] = set()
         self._alive: list[object] = []  # references during collection, since ids are keys
         self._places: list[Callable[[_Text], None]] = []
-        self._paths: dict[object, tuple[HeldValue, list[tuple[str | _Lacking, HeldValue, str]]]] = {}
+        self._paths: list[_Path] = []
+        self._owners: dict[int, HeldValue] = {}  # of paths; available until ``close``
         self._lacking: dict[int, _Lacking] = {}
         self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
         self._missing: dict[int, _Missing] = {}
@@ -481,14 +496,18 @@ class Comparisons:
         if self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
                 self._lacking[id(owner)] = lacking = _Lacking(owner)
-                self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((lacking, HeldValue(True), label))
+                self._paths.append(_Path(self._held(owner), lacking, HeldValue(True), label))
             self._lacking[id(owner)].names.add(name)
 
     def path(self, owner: object, path: str, value: object, label: str) -> None:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
         if self._is_new(owner, "path", path):
-            self._paths.setdefault(id(owner), (HeldValue(owner), []))[1].append((path, HeldValue(value), label))
+            self._paths.append(_Path(self._held(owner), path, HeldValue(value), label))
+
+    def _held(self, owner: object) -> HeldValue:
+        """An owner of paths, the same for all of its paths."""
+        return self._owners.setdefault(id(owner), HeldValue(owner))
 
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
         """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
@@ -594,27 +613,35 @@ class Comparisons:
     def close(self) -> None:
         """Drop references that are needed only during collection."""
         self._alive, self._early, self._outside, self._missing, self._stores = [], {}, {}, {}, {}
-        self._lacking = {}
+        self._lacking, self._owners = {}, {}
 
     def join(self, other: Comparisons) -> None:
         """Add the places of other comparisons."""
         self._places += other._places
-        self._paths.update({(other, key): paths for key, paths in other._paths.items()})
+        self._paths += other._paths
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
-    def compiled(self) -> Check | None:
-        """The function that compares all places; None if there are none."""
+    def mark(self) -> Mark:
+        """The places recorded so far, by their numbers."""
+        return len(self._places), len(self._paths), len(self._contents)
+
+    def compiled(self, after: Mark = (0, 0, 0), until: Mark | None = None) -> Check | None:
+        """The function that compares all places, or those recorded between two marks; None if there are none."""
         text = _Text()
-        for write in self._places:
+        places, paths, contents = map(slice, after, until or (None, None, None))
+        for write in self._places[places]:
             write(text)
-        for owner, paths in self._paths.values():
+        by_owner: dict[HeldValue, list[_Path]] = {}
+        for path in self._paths[paths]:
+            by_owner.setdefault(path.owner, []).append(path)
+        for owner, of_owner in by_owner.items():
             name, indent = text.name(owner.value), ""
             if owner.weak:
                 text.lines.append(f"if (o := {name}()) is not None:")
                 name, indent = "o", "    "
-            for path, held, label in paths:
-                text.report(text.differs(path.format(name), held), label, indent)
-        for content in self._contents:
+            for path in of_owner:
+                text.report(text.differs(path.text.format(name), path.held), path.label, indent)
+        for content in self._contents[contents]:
             content.write(text)
         return text.function() if text.lines else None

@@ -197,12 +197,12 @@ Key = Annotated[Any, _KEY]
 
 
 class AsText(str):
-    """The type of attributes that take every value as text, as those of a Prop without annotation."""
+    """The type of attributes that convert every value to text, such as parameters of a Prop without annotations."""
 
 
 class AsDefault:
-    """The type of attributes that keep every value and read text, as those of a function that have a default and no
-    annotation."""
+    """The type of attributes that accept every value and read text, such as parameters of a function with a default and
+    no annotation."""
 
 
 #: A converter takes a value or its text. It returns the typed value, or raises ValueError or TypeError.

@@ -68,7 +68,6 @@ class Rules:
     fill: Rule | None = None
     infer_from_data: Rule | None = None
     view: Rule | None = None
-    prepare: Rule | None = None
     grad: Rule | Any = None
     raw_grad: Callable[..., Any] | None = None
     vmap: Rule | None = None
@@ -198,30 +197,24 @@ class Declarations:
 
         return attach
 
-    def prepare(self, function: F) -> F:
-        """Declare a function that prepares the reference kernel for given shapes and dtypes, for eager calls on the
-        host and for plans there.
-
-        ``f(*ins, **attrs)`` gets the first arrays with these shapes and dtypes. It returns a function that computes the
-        output for all such arrays, or a tuple of several, or None. Plans of a kernel with a parameter ``out`` use a
-        function that has it, too, and says so by an attribute ``takes_out``.
-        """
-        return self._declare("prepare", function)
-
-    def in_parts(self: Any, function: F) -> F:
+    def in_parts(self: Any, function: F, takes_out: bool = True) -> F:
         """Declare the reference kernel in two parts, for operators whose decisions cost more than the computation of
         small arrays.
 
         ``f(xp, *arrays, **attrs)`` decides by the shapes and dtypes of the first arrays, and returns a function
-        ``run(*arrays, out=None)`` for all arrays like these, which returns the output; it writes to ``out`` if given.
+        ``run(*arrays, out=None)`` for all arrays like these, which returns the output; it writes to ``out`` if given,
+        or has no such parameter, with ``takes_out=False``.
         """
         rule = Rule(function)
 
         def in_parts_xp(xp: ArrayModule, *arrays: Array, out: Any = None, **attrs: Any) -> Any:
-            return rule(attrs, xp, *arrays)(*arrays, out=out)
+            run = rule(attrs, xp, *arrays)
+            return run(*arrays) if out is None else run(*arrays, out=out)
 
-        self.kernels.append(Kernel(in_parts_xp, in_parts=True))
-        return self._declare("prepare", function, rule)
+        self.kernels.append(Kernel(in_parts_xp, parts=rule))
+        self.kernels[-1].takes_out = takes_out
+        invalidate(self)
+        return function
 
     def grad(self, function: F) -> F:
         """Declare the gradient: ``f(g, ins, outs, **attrs)`` returns a value or None for each input.
@@ -324,7 +317,7 @@ class Declarations:
         return self._declare("tail", function)
 
     def attends(self, function: F) -> F:
-        """Declare the operator's part in attention that is composed of several operators: ``f(*shapes, **attrs)``
+        """Declare the operator's role in attention that is composed of several operators: ``f(*shapes, **attrs)``
         returns a part, see ``opreg.builtin.attention_parts``, or None. Graphs replace such operators by one, for long
         sequences."""
         return self._declare("attends", function)

@@ -12,20 +12,20 @@ from typing import BinaryIO
 
 from ..errors import ArgumentError, FileFormatError, as_op_error
 
-__all__ = ["adopting", "reading", "INFLATED", "atomic_write", "atomic_writes"]
+__all__ = ["op_errors", "reading", "INFLATED", "atomic_write", "atomic_writes"]
 
 #: The largest ratio of Deflate. A zip, gzip or PNG file that claims more is damaged.
 INFLATED = 1032
 
 
 @contextmanager
-def adopting() -> Iterator[None]:
+def op_errors() -> Iterator[None]:
     """A context manager that converts an `OSError` to one that is an `OpError` as well.
 
     Examples
     --------
     >>> try:
-    ...     with adopting(), open("/no/such/file"):
+    ...     with op_errors(), open("/no/such/file"):
     ...         pass
     ... except FileNotFoundError as error:
     ...     error.filename, type(error).__name__
@@ -65,7 +65,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
     opreg.errors.FileFormatError: /dev/null: expected a file, found a device
     """
     name = _name_of_file(path)
-    with adopting():
+    with op_errors():
         _refuse_others(name, os.stat(name).st_mode)  # before opening, which would wait for the writer of a pipe
         with open(name, "rb", opener=_lock_without_waiting) as file:
             _refuse_others(name, os.fstat(file.fileno()).st_mode)  # the file may have been replaced meanwhile
@@ -124,7 +124,7 @@ class _Draft:
 
     def _link(self) -> None:
         """Give the file a hidden name, since a file without a name cannot replace another."""
-        try:  # the link in /proc is followed only if src_dir_fd is given
+        try:  # link follows the link in /proc only if src_dir_fd is given
             os.link(f"/proc/self/fd/{self.file.fileno()}", self.name, src_dir_fd=self.file.fileno())
         except OSError:
             self.file.seek(0)
@@ -173,7 +173,7 @@ def atomic_write(path: str | os.PathLike, mode: int | None = None) -> Iterator[B
     ...     before, os.listdir(folder)
     (False, ['note'])
     """
-    with adopting():
+    with op_errors():
         try:
             with _atomic_file(path, mode) as file:
                 yield file

@@ -20,7 +20,7 @@ from .array_module import backend
 from .cache import cached
 from .locks import lock
 
-__all__ = ["States", "same_draws", "counter", "drawing", "generator", "go_back", "initial", "keep_states",
+__all__ = ["States", "same_draws", "counter", "before_draw", "generator", "go_back", "initial", "keep_states",
            "noted_states", "restore", "seed", "set_state", "snapshot", "state"]
 
 #: States of generators, by device.
@@ -172,7 +172,7 @@ class noted_states:
                 outer.setdefault(place, before)
 
 
-def drawing(device_type: str, device_id: int) -> None:
+def before_draw(device_type: str, device_id: int) -> None:
     """Called before a draw from the generator of a device: it orders the draw after those on other streams, and
     records the state for ``noted_states``."""
     order = _ORDERS.get((device_type, device_id))

@@ -144,7 +144,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     add : function of an entry and two gradients of it
         Returns their sum.
     live : set of nodes, optional
-        The nodes that depend on wanted ones, and these, if that is known.
+        The wanted nodes and all nodes that depend on them, if they are known.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
         live = targets.copy()
         for node in order:
             op = node.op
-            if op is None or op.rules.grad is ZERO:  # hooks beyond are not called, since no gradient passes
+            if op is None or op.rules.grad is ZERO:  # no gradient passes, so hooks of earlier nodes are not called
                 continue
             for source, _ in node.inputs:
                 if source in live:

@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from ..errors import OpError
 from ..typing import Array, ArrayModule
 from .mode import quiet
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["ANEW", "Call", "ChannelsLast", "FirstRun", "Kernel", "Prepared", "Rank", "prepare",
            "reference"]
 
-#: A key of ``Call.memo`` in compiled functions: each run makes users' operators anew, as each eager call does.
+#: A key that compiled functions set in ``Call.memo``: each run makes new ``CustomOp``s, as each eager call does.
 ANEW = "anew"
 
 Step = Callable[[], object]
@@ -40,7 +38,7 @@ ChannelsLast: TypeAlias = Callable[[Attrs, Sequence[Spec], Sequence[Spec], bool,
 class Rank(enum.IntEnum):
     """The origin of a kernel. If several kernels accept a call, the one of the highest rank runs."""
 
-    OPERATOR = 0  # in the operator's module
+    OPERATOR = 0  # a kernel declared in the operator's module
     COMPILED = 1  # a back end that compiles
     LIBRARY = 2  # a back end that calls a library
     USER = 3
@@ -52,8 +50,7 @@ class Kernel:
     There are two forms. A *returning* kernel is ``f(xp, *arrays, **attrs)``. If it has a parameter ``out``, it writes
     its result there when an array is given, or a tuple of arrays for several outputs. A *bound* kernel is ``f(call)``:
     it gets a ``Call`` with the arrays of one step, and returns a function without arguments, or a list of them, which
-    is called in each run. A returning kernel ``in_parts`` calls the operator's rule ``prepare`` first, which serves all
-    array modules then.
+    is called in each run. A returning kernel in ``parts`` has a rule that returns its function for one use.
 
     ``accepts(call)`` returns None, or the reason why the kernel declines. Among the kernels that accept, the one of the
     highest ``order`` runs: first users' kernels, then kernels with ``serves``, and among these and the others the one
@@ -64,17 +61,17 @@ class Kernel:
     """
 
     __slots__ = ("name", "rule", "accepts", "bound", "takes_out", "serves", "adds", "order", "channels_last",
-                 "in_parts")
+                 "parts")
 
     def __init__(self, function: Callable, name: str = "reference", bound: bool = False,
                  accepts: Callable[[Call], str | None] | None = None,
                  serves: Callable[[ArrayModule], bool] | None = None, adds: bool = False, rank: Rank = Rank.USER,
-                 channels_last: ChannelsLast | None = None, in_parts: bool = False):
+                 channels_last: ChannelsLast | None = None, parts: Rule | None = None):
         self.order = rank is Rank.USER, rank is not Rank.USER and serves is not None, rank
         parameters = parameters_of(function)
         self.name, self.rule, self.accepts = name, Rule(function, parameters), accepts
         self.bound, self.serves, self.adds, self.channels_last = bound, serves, adds, channels_last
-        self.in_parts = in_parts
+        self.parts = parts
         self.takes_out = "out" in parameters.keyword_only or "out" in parameters.positional
 
     def __repr__(self) -> str:
@@ -164,12 +161,12 @@ class Call:
         return [self.scratch(i, spec.shape, spec.dtype) if out is None else out
                 for i, (out, spec) in enumerate(zip(self.outs, self.specs))]
 
-    def aside(self) -> list[Step]:
+    def redirect_adds(self) -> list[Step]:
         """Redirect outputs with the request ``add`` to temporary memory; return functions that add them later."""
         adding: list[Step] = []
         for i, (out, req) in enumerate(zip(self.outs, self.reqs)):
             if req == "add":
-                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # negative keys, which no kernel uses
+                self.outs[i] = self.scratch(-1 - i, out.shape, out.dtype)  # kernels' own keys are not negative
                 self.reqs[i] = "write"
                 adding.append(functools.partial(self.xp.add, out, self.outs[i], out))
         return adding
@@ -207,17 +204,10 @@ class Prepared:
 
     def function(self) -> Callable[..., Any]:
         """The returning kernel as a function of arrays, and of ``out`` if it has that parameter."""
-        return self.kernel.with_attributes(self._call)
-
-    def specialised(self) -> Callable[..., Any] | None:
-        """The reference kernel as a function of arrays, which the operator's rule ``prepare`` makes for attributes and
-        specs; None without such a rule, which serves the host alone unless the kernel is ``in_parts``."""
-        call, rule = self._call, self._call.op.rules.prepare
-        if rule is None or self.kernel is not call.op.kernels[0]:
-            return None
-        if self.kernel.in_parts:
-            return quiet(rule, call.attrs, call.xp, *call.ins)
-        return quiet(rule, call.attrs, *call.ins) if call.xp is np else None
+        call, parts = self._call, self.kernel.parts
+        if parts is None or self._general:
+            return self.kernel.with_attributes(call)
+        return quiet(parts, call.attrs, call.xp, *call.ins)
 
     def steps(self, states: Sequence[Array] = ()) -> tuple[list[Step], Step | None]:
         """Functions that compute the outputs of the call, and a function that later stores new values in the arrays
@@ -231,10 +221,7 @@ class Prepared:
             call.states = states
             run = kernel.rule.function(call)
             return as_list(run), call.store
-        function = None if self._general else self.specialised()
-        if kernel.takes_out and not (kernel.in_parts or getattr(function, "takes_out", False)):
-            function = None  # it would return an array to copy
-        compute = functools.partial(function or self.function(), *call.ins)
+        compute = functools.partial(self.function(), *call.ins)
         outs: Sequence[Any] = call.outs
         if kernel.takes_out and call.reqs and "add" not in call.reqs:
             compute = functools.partial(compute, out=_out(call.places()))
@@ -268,7 +255,7 @@ def prepare(call: Call, returning: bool = False) -> Prepared:
         for kernel in kernels:
             if kernel.adds and _accepts(kernel, call, declined):
                 return Prepared(call, kernel, declined)
-        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.aside()
+        kernels, after = [kernel for kernel in kernels if not kernel.adds], call.redirect_adds()
     for kernel in kernels:
         if _accepts(kernel, call, declined):
             return Prepared(call, kernel, declined, after)

@@ -23,14 +23,16 @@ def rlock() -> Any:
 
 
 def free_in_child(made: Any) -> Any:
-    """The lock, which is free in a forked child process from now on, such as that of a generator of NumPy's."""
+    """Make a lock free in forked child processes from now on, also one of a library, such as that of a NumPy generator;
+    returns it."""
     _LOCKS.add(made)
     return made
 
 
 def _renew_locks() -> None:
     for each in tuple(_LOCKS):
-        if not getattr(each, "_is_owned", bool)():  # the thread that forked releases its locks itself
+        # a reentrant lock that the forking thread holds is released by this thread
+        if not getattr(each, "_is_owned", bool)():
             each._at_fork_reinit()
 
 

@@ -243,7 +243,7 @@ class Scope:
 
     _chosen: tuple[str, ...] = ()
     _key: object
-    _entered: Any  # the outer mode, the inner one, and the former value
+    _entered: Any  # the outer mode, the inner one, and the token or value that restores the outer one
 
     def _next(self, mode: Mode) -> Mode:
         """The inner mode, from the outer one."""

@@ -70,7 +70,7 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OpError) as error:
             raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
 
-    if module:  # pickle looks for it there, and doctest for its examples beside its code
+    if module:  # pickle looks a function up in its module, and doctest runs examples of the module's functions
         call.__module__, call.__qualname__ = "opreg", f"{module.rpartition('.')[2]}.{function.__name__}"
     return call
 

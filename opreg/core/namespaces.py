@@ -170,7 +170,7 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
 
 
 class _WithAttributes:
-    """Holds attributes in a dict that a class below may show otherwise."""
+    """A base that holds attributes in a dict, so that a derived class can replace ``__dict__``."""
 
 
 #: The dict of an object's attributes as it is.
@@ -199,7 +199,7 @@ class Namespace(_WithAttributes):
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # read-only, as that of a class
-        """All functions by name, as in a module: made when somebody looks there, and each once."""
+        """All functions by name, as modules have them; reading it makes those that are missing."""
         names = {*dir(self)} - self._looked_at
         self._looked_at |= names
         for name in names:

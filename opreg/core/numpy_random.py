@@ -31,7 +31,7 @@ def global_state() -> tuple[Any, ...]:
     False
     """
     bits = np.random.mtrand._rand._bit_generator
-    if not isinstance(bits, np.random.MT19937):  # a program has set another one
+    if not isinstance(bits, np.random.MT19937):  # a program has set another bit generator
         return np.random.get_state()  # type: ignore[return-value]  # noqa: NPY002
     memory = ctypes.string_at(bits.ctypes.state_address, _SIZE)
     if _LAST and _LAST[0][0] == memory:

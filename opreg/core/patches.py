@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..errors import is_ours
 from .comparisons import ABSENT
 
-__all__ = ["Patched", "follow"]
+__all__ = ["Patched", "copy_patches"]
 
 
 class _Original(NamedTuple):
@@ -62,7 +62,7 @@ _FOLLOWERS: dict[type, type] = {}
 _ORIGINALS: dict[str, _Original] = {}
 
 
-def follow(tensors: type, traced: type) -> None:
+def copy_patches(tensors: type, traced: type) -> None:
     """From now on, copy attributes that a program sets on the class of tensors to the class of tensors in traces.
 
     A new method, or one that both classes share, is copied. A method that the class of traced tensors defines itself
@@ -72,7 +72,8 @@ def follow(tensors: type, traced: type) -> None:
 
 
 def _patch(cls: type, name: str, before: object) -> None:
-    """Follow a program that has set or deleted an attribute of a class."""
+    """Drop traces after a program has set or deleted an attribute of a class, and set or delete it on the class of
+    traced tensors, too."""
     for renew in RENEWALS:
         renew()
     traced = _FOLLOWERS.get(cls)

@@ -147,14 +147,15 @@ class Line:
     def show(self, text: str) -> None:
         """Show a text in place of the one before, as far as it fits."""
         if self._moves:
-            text = f"{text} "  # apart from what a program prints next
+            text = f"{text} "  # a space between the line and the program's next text
             if not _is_notebook(self._stream):
                 text = text[:max(shutil.get_terminal_size().columns - 1, 1)]
             self._write("\r" + text.ljust(self._length))
             self._length = len(text)
             Line.shown = self
         now = _clock()
-        self._next = max(self._next, now + _WORK * (now - self._due_since))  # a metric may take long
+        # so that computing the text takes a small part of the time, also with a slow metric
+        self._next = max(self._next, now + _WORK * (now - self._due_since))
 
     def clear(self) -> None:
         """Clear the line; the cursor is at its beginning."""

@@ -60,7 +60,7 @@ class Sampling(Generic[V]):
             return self._surface(f"_random_{name}")(**parameters, **non_none(shape=shape), **settings)
         if shape is not None:
             settings["shape"] = shape
-        settings.pop("ctx", None)  # that of the parameters
+        settings.pop("ctx", None)  # results are in the context of the parameters
         values = [value if isinstance(value, Value) else ops.zeros_like(arrays[0]) + value
                   for value in parameters.values()]
         return self._surface(f"_sample_{name}")(*values, **settings)

@@ -50,7 +50,7 @@ def register(op: Op, *aliases: str) -> Op:
         if earlier is not None and earlier is not op:
             if name == earlier.name:
                 earlier.replace(op)
-            else:  # it loses an alias
+            else:  # an operator with several names loses this one
                 invalidate(earlier)
     for renew in _RENEWALS:
         renew([name for name, _ in before])
@@ -189,7 +189,7 @@ def user_operator(op_type: Any) -> Op:
                             "Custom(x, op_type='name')")
     op = find(f"custom.{op_type}")
     if op is None:
-        load("users' operators")  # one comes with opreg
+        load("users' operators")  # opreg registers some operators of this kind itself
         op = find(f"custom.{op_type}")
     if op is None:
         if not isinstance(op_type, str):
@@ -210,7 +210,7 @@ def nearest(name: str, others: Iterable[str] = ()) -> str:
 
 @cached(256)
 def _nearest(name: str, others: tuple[str, ...], count: int) -> str:
-    """``nearest`` while there are ``count`` names; cached, since programs look up the same missing name often."""
+    """``nearest`` for ``count`` registered names; cached, since programs look up the same missing name often."""
     internal, of_users = name.startswith("_"), name.startswith("custom.")
     return did_you_mean(name, [candidate for candidate in (*names(), *others) if candidate.startswith("_") == internal
                                and (of_users or not candidate.startswith("custom."))])
@@ -240,7 +240,7 @@ class _Operators:
     def __getattr__(self, name: str) -> Op:
         if name.startswith("__"):
             raise AttributeError(name)
-        op = self.__dict__[name] = get(name)  # until the next registration
+        op = self.__dict__[name] = get(name)  # stored until the next registration, which clears the dict
         return op
 
 

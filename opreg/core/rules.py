@@ -66,7 +66,7 @@ class EpilogueOperator(NamedTuple):
     op : Op
         Its inputs are those of the other operator, then gamma, beta, mean and variance of the norm, then the array.
     attrs : mapping
-        Its attributes, except those that describe the operators behind: ``normalized``, ``added`` and ``relu``, and
+        Its attributes, except those that describe the operators after it: ``normalized``, ``added`` and ``relu``, and
         ``eps`` and ``fix_gamma`` of the norm.
     axis : int
         The axis of the channels in the output.

@@ -177,7 +177,7 @@ def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
 _LIMITED = {"Amount": conversions.Amount, "Count": conversions.Count, "Fraction": conversions.Fraction,
             "Positive": conversions.Positive}
 _CHECKS.update({name: _limited(kind) for name, kind in _LIMITED.items()})
-#: The names of types without the limits of those that have some.
+#: The plain type, as text, of each annotation with limits.
 PLAIN = {name: typing.get_args(kind)[0].__name__ for name, kind in _LIMITED.items()}
 
 
@@ -244,7 +244,7 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
         elif all(map(_passes_keywords_on, open_constructors)):
             name = next(iter(given))
             raise ArgumentError(unknown_keyword(cls.__name__, name, valid))
-    if first is not None and is_ours(first) and (args or keywords):  # copies are made without
+    if first is not None and is_ours(first) and (args or keywords):  # copy.copy calls the constructor without arguments
         _check_count(cls, first, args, keywords)
 
 

@@ -517,7 +517,7 @@ class TypeFlag(int):
 
 
 def common_dtype(dtypes: Iterable[np.dtype | None]) -> np.dtype | None:
-    """The dtype that all known ones of several are, or None if none is known.
+    """The common dtype of those that are known; None if none is known.
 
     Raises
     ------

@@ -94,7 +94,7 @@ class Recorder:
         """Bytes of memory that it holds."""
         raise NotImplementedError
 
-    def warming(self) -> AbstractContextManager[None]:
+    def warm_up(self) -> AbstractContextManager[None]:
         """Run code in a ``with`` statement as it will be recorded, so that everything made at first use exists
         before."""
         raise NotImplementedError
@@ -132,7 +132,7 @@ def index_at(arrays: Sequence[Array], array: Array) -> int | None:
     Raises
     ------
     RefusedError
-        If the view begins elsewhere inside of one.
+        If the view begins inside of one of the arrays.
     """
     place = address_of(array)
     for i, each in enumerate(arrays):
@@ -177,7 +177,7 @@ def _work_of_partial(step: functools.partial[object], arrays: Sequence[Array]) -
         return None
     function, values, kind = step.func, [*step.args], type(arrays[0])
     owner = getattr(function, "__self__", None)
-    if isinstance(owner, kind):  # a method of an array
+    if isinstance(owner, kind):  # the method of an array, which holds that array
         function, values = getattr(kind, step.func.__name__), [owner, *values]
     elif not hasattr(function, "nin"):
         return None

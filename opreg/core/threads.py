@@ -117,7 +117,7 @@ class _Pool:
         for helper in self.helpers:
             helper.start()
 
-    def stay_off(self, core: int) -> None:
+    def avoid_core(self, core: int) -> None:
         """Keep the helpers off a core; with -1, let them run on all."""
         if core == self.avoided or len(self.cores) < 2:
             return
@@ -176,7 +176,7 @@ def run(parts: Sequence[Callable[[], object]], apart: bool = False, shared: bool
 def _share(parts: Sequence[Callable[[], object]], apart: bool) -> None:
     with _Pool.making:
         pool = _Pool.current = _Pool.current or _Pool(count() - 1)
-        pool.stay_off(_current_core() if apart else -1)
+        pool.avoid_core(_current_core() if apart else -1)
     job = _Job(parts)
     calls = iter(range(min(len(pool.helpers), len(parts) - 1)))
     interruption: BaseException | None = None

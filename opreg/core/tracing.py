@@ -144,7 +144,7 @@ class Sized:
     """Properties that are computed from a shape and a dtype."""
 
     __slots__ = ()
-    shape: Any  # a property in some classes
+    shape: Any  # some classes define it as a property
     dtype: Any
 
     @property

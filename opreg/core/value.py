@@ -183,8 +183,7 @@ class Value(metaclass=Patched):
         return lambda *args, **keywords: _call(op, args, keywords)
 
     def shown(self) -> Value:
-        """The value in the form that users' gradients are given: writing to it does not change what other code
-        reads."""
+        """The value as users' gradient rules get it: their writes change nothing that other code reads."""
         return self
 
     def _shape_is(self, other: object) -> bool:

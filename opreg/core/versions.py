@@ -219,7 +219,7 @@ def wrote(array: Array, key: Any = None) -> None:
     """Record that a raw array was written, or its elements at a subscript."""
     if not WATCHED or not _is_memory(array):
         return
-    lasting = key is None  # the array is no view made here
+    lasting = key is None  # not a view that ``view_at`` made
     if not lasting and _is_basic(key):
         array, key = view_at(array, key), None
     if array.size:
@@ -277,7 +277,7 @@ class _Together:
     Attributes
     ----------
     known : int
-        ``_SHARED`` when the places were found: after it the places of some arrays may be others.
+        ``_SHARED`` when the places were found; if it is larger now, the places may be out of date.
     """
 
     __slots__ = ("known", "_wholes", "_parts")
@@ -327,8 +327,8 @@ class _Part:
         self._ranges = memory.stretches
 
 
-#: Arrays of devices that were written together, by the ``id`` of the first one and their number, as long as that lives:
-#: references to them, and their places.
+#: Arrays of devices that were written together: weak references to them, and their places. The key is the ``id`` of the
+#: first one and their number; an entry lives as long as the first array.
 _GROUPS: dict[tuple[int, int], tuple[list[Callable[[], Any]], _Together]] = {}
 # The fewest arrays of a group that `_GROUPS` stores.
 _GROUP = 4
@@ -446,7 +446,7 @@ def is_unchanged(array: Array, since: int) -> bool:
 
 def _is_memory(array: Any) -> bool:
     """Whether an array has elements in memory; a traced value has none."""
-    kind = type(array)  # looked up on the class, since reading the attributes would compute them
+    kind = type(array)  # attributes are looked up on the class, since reading them from an object would compute them
     return isinstance(array, ndarray) or hasattr(kind, "__cuda_array_interface__") or hasattr(
         kind, "__array_interface__")
 

@@ -52,7 +52,7 @@ class WrittenRanges:
         """Record a write to a range."""
         (low, high), starts, writes = span, self.starts, self.writes
         first = bisect.bisect_left(starts, low)
-        if starts[first:first + 2] == [low, high]:  # exactly a known range
+        if starts[first:first + 2] == [low, high]:  # the write covers a known range exactly
             if writes[first].__class__ is SharedWrite:
                 self._replace(first, first + 1, write)
             writes[first] = write

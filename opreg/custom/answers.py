@@ -72,7 +72,7 @@ def _is_single(part: object, method: str) -> bool:
 
 
 def check_stypes(title: str, answer: object, expected: Sequence[Sequence[str]], states: list[str]) -> list[list[str]]:
-    """An answer about storage types as lists, after a check. It may leave out those of the states."""
+    """An answer about storage types as lists, after a check. The answer may lack the storage types of the states."""
     groups: list = [*answer] if isinstance(answer, (list, tuple)) else []
     if len(groups) == len(expected) - 1:
         groups.append(states)

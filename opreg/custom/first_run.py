@@ -137,7 +137,7 @@ class Assigning:
             warnings.warn(f"{self._title}: {name} has shape {show(dst.shape)} and is assigned {show(shape)}, which is "
                           "repeated to fill it", UserWarning, stacklevel=2)
 
-    __call__.__qualname__ = "CustomOp.assign"  # the name in Python's error about missing arguments
+    __call__.__qualname__ = "CustomOp.assign"  # Python's error about missing arguments has this name
 
     def end(self) -> None:
         """Restore ``assign``, unless the check is needed in later runs."""

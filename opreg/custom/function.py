@@ -195,7 +195,8 @@ class FunctionUse(Use):
         found: Dtypes | None = self.memo.get(key)
         if found is None:
             found = op.infer_dtypes([*dtypes], [None] * len(op.signature.outputs(self)), self)[1]
-            if isinstance(rule, AttrsRule):  # by text; a user's rule may read a value that changes
+            # the rule is a declared text; a function of the user's may read a value that changes
+            if isinstance(rule, AttrsRule):
                 self.memo[key] = found
         return found
 
@@ -355,14 +356,16 @@ def _call(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
 def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
                needs: Sequence[bool], is_train: bool) -> list[Value | None]:
     """Gradients of the inputs, by the user's rule, or by the derivative of a traced body."""
-    ruled = op.rules.grad is not None
-    if not (ruled or op.traits.traced):
+    has_rule = op.rules.grad is not None
+    if not (has_rule or op.traits.traced):
         raise NotDifferentiableError(f"operator {op.op_type!r} has no gradient: add one, written in operators, "
                                      f"with @{op.op_type}.grad (registered at {op.where})")
     if op.loss(use):  # a loss may have no output gradient
         g = ([ops.ones_like(out) if top is None else top for top, out in zip(g, outs)]
              if isinstance(g, (tuple, list)) else ops.ones_like(outs[0]) if g is None else g)
-    return by_rule(use.declared_gradient, use, g, ins, outs, needs, is_train) if ruled else derive(use, g, ins, needs)
+    if has_rule:
+        return by_rule(use.declared_gradient, use, g, ins, outs, needs, is_train)
+    return derive(use, g, ins, needs)
 
 
 def _steps(call: Call) -> list[Step]:

@@ -106,7 +106,7 @@ class Use(Attributes):
         return {}
 
     @property
-    def ruled(self) -> bool:
+    def has_rule(self) -> bool:
         """Whether there is a user's gradient rule."""
         return self.op.rules.grad is not None
 
@@ -231,7 +231,7 @@ class GradientUse(Use):
         self.derived = rule is None
 
     @property
-    def ruled(self) -> bool:
+    def has_rule(self) -> bool:
         """Whether it is a user's rule, not the derivative of a body."""
         return not self.derived
 

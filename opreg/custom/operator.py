@@ -45,7 +45,7 @@ P = TypeVar("P", bound="type[CustomOpProp]")
 A = ParamSpec("A")
 Q = ParamSpec("Q")
 R = TypeVar("R", covariant=True)
-#: Names of states, or a dict of their initializers.
+#: Names of auxiliary states, or a dict of their initializers.
 Auxiliary: TypeAlias = Sequence[str] | Mapping[str, Any]
 
 __all__ = ["CustomOp", "CustomOpProp", "register", "define", "check", "to_torch", "to_jax", "get",
@@ -417,7 +417,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     >>> get_operator_arguments("Dropout").types[:2]
     ['NDArray-or-Symbol', 'float from 0 to 1, optional, default=0.5']
     """
-    if op_name == "Custom":  # no operator, but what applies one
+    if op_name == "Custom":  # ``Custom`` is no operator: it applies one
         return OperatorArguments(2, ["data", "op_type"], ["NDArray-or-Symbol[]", "string"])
     op = get(op_name)
     inputs, fields = list(op.signature.input_names), op.signature.schema.fields

@@ -47,7 +47,7 @@ class RegisteredProp(UsersSchema):
     warned : set of str
         Inputs for which a warning was issued that their gradient is not written.
     rule_of_class : Rule
-        The gradient rule that asks the class.
+        The gradient rule of the class: ``gradient`` of the Prop, or ``backward`` of its operator.
     """
 
     def __init__(self, op_type: str, prop: type[CustomOpProp]):
@@ -122,7 +122,7 @@ class RegisteredProp(UsersSchema):
         """Typed attributes, with a new Prop and the names that it lists; attributes of another use stay as they are."""
         self.follow_class()
         if isinstance(keywords, PropUse) and keywords.registered is self:
-            return self.anew(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
+            return self.make_use(keywords)  # its defaults are no text: True and None would become 'True' and 'None'
         typed: dict[str, object] = {}
         for name, value in keywords.items():
             if name in self:
@@ -138,7 +138,7 @@ class RegisteredProp(UsersSchema):
                 raise ArgumentError(f"operator {self.op_type!r}: {self.prop_class.__name__}() needs the keyword "
                                     f"{field.name!r}")
             typed.setdefault(field.name, field.default)  # declared rules read defaults, too
-        return self.anew(typed)
+        return self.make_use(typed)
 
     def _text(self, name: str, value: object) -> str:
         if is_tensor(value):
@@ -154,7 +154,7 @@ class RegisteredProp(UsersSchema):
             note(error, f"operator {self.op_type!r}: making a {self.prop_class.__name__}")
             raise
 
-    def anew(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
+    def make_use(self, keywords: Mapping[str, object], cache: CallCache | None = None) -> PropUse:
         """Make a Prop from typed keywords and list its names. Names that equal the cached ones are not checked
         again."""
         use = PropUse(keywords)

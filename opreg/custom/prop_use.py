@@ -214,7 +214,8 @@ class PropUse(Use):
     def infer_shapes(self, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         """Infer shapes of inputs and outputs by the Prop, as far as it knows them."""
         arguments = ins[:len(self.arguments)]
-        if self.registered.plain_shapes and arguments and arguments[0] is None:  # the default method, backwards
+        # the default infer_shape: inputs have the shape of the output
+        if self.registered.plain_shapes and arguments and arguments[0] is None:
             arguments[0] = next((shape for shape in outs if shape is not None), None)
         complete = all(map(is_known, arguments))
         answer = self._answer("infer_shape", [[] if shape is None else list(shape) for shape in arguments], complete)
@@ -254,7 +255,7 @@ class PropUse(Use):
     def dtypes_by(self, answer: object, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         """Dtypes of inputs and outputs from an answer of ``infer_type``, if it was called."""
         inputs = ins[:len(self.arguments)]
-        if self.registered.plain_types and inputs:  # the default method, which also infers inputs from outputs
+        if self.registered.plain_types and inputs:  # the default infer_type, which also infers inputs from outputs
             first = inputs[0]
             if first is None:
                 first = next((dtype for dtype in (*outs, *ins[len(inputs):]) if dtype is not None), None)
@@ -319,7 +320,7 @@ class PropUse(Use):
     def differentiate(self, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
                       is_train: bool) -> list[Value | None]:
         """Gradients of the inputs: by a declared rule, ``gradient`` of the Prop, or ``backward`` of its operator."""
-        if self.ruled:
+        if self.has_rule:
             rule = self._gradient if self.registered.declared_rule is None else self.declared_gradient
             return by_rule(rule, self, g, ins, outs, needs, is_train)
         body = None if self.cache is None else self.cache.body
@@ -347,7 +348,7 @@ class PropUse(Use):
         return check_gradients(self.arguments, gradients, ins, f"{self.title('gradient')}: the gradient")
 
     @property
-    def ruled(self) -> bool:
+    def has_rule(self) -> bool:
         """Whether there is a gradient rule: a declared one, or the Prop's method ``gradient``."""
         return self.registered.declared_rule is not None or hasattr(self.prop, "gradient")
 

@@ -28,10 +28,10 @@ __all__ = ["METHODS", "is_plain", "lasting_answers"]
 _CACHED_METHODS = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
           "declare_backward_dependency")
 _CALLED_METHODS = ("create_operator", "gradient")
-#: Methods of a Prop that decide its answers, and those of them that every class has.
+#: All methods of a Prop that decide its answers, and those of them that every Prop has.
 METHODS = (*_CACHED_METHODS, *_CALLED_METHODS)
 _ALWAYS = METHODS[:-1]
-#: Methods that make a class impure, since they may change any access.
+#: Special methods that make a class impure, since they may change the result of any attribute access.
 _HOOKS = ("__new__", "__getattribute__", "__getattr__", "__setattr__", "__del__")
 
 _FUNCTIONS = {getattr(builtins, name) for name in (

@@ -30,8 +30,8 @@ from .gradient import READS, UsersSchema
 
 __all__ = ["BodyReads"]
 
-#: The largest number of objects, functions, classes and modules that are compared. More, as those of a whole program
-#: that a module refers to, count as values that cannot be compared.
+#: The largest number of objects, functions, classes and modules that are compared. If there are more, for example all
+#: objects of a program that a module refers to, values count as not comparable.
 _MOST_OBJECTS = 1024
 #: Pure built-in functions of Python.
 _FUNCTIONS = frozenset(getattr(builtins, name) for name in (
@@ -74,7 +74,7 @@ class BodyReads:
 
     def version(self) -> object:
         """An object that stays the same until a value that is read changes; None if such a value cannot be compared."""
-        changed, version = self._seen  # one pair, since another thread may replace it
+        changed, version = self._seen  # both values are read at once, since another thread may replace the pair
         if changed is not None and changed() is not None:
             version = self._read()
         return version
@@ -171,7 +171,7 @@ class _Places:
             self._visit(*self._waiting.popleft())
 
     def _was_seen(self, value: object) -> bool:
-        """Whether a function, object or class was met before. If not, it is entered as met."""
+        """Whether a function, object or class was read before. If not, it is recorded as read."""
         if id(value) in self._seen:
             return True
         self._seen[id(value)] = value

@@ -56,7 +56,7 @@ def hints(function: Callable) -> dict[str, Any]:
         except Exception as error:
             if is_transient(error):
                 raise
-            continue  # a name that only type checkers see
+            continue  # the annotation names a type that only type checkers import
         types[name] = hint
     return types
 
@@ -280,7 +280,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
         if _takes_name(function, getattr(op, "__wrapped__", op)):
             raise ArgumentError(f"{title}: the rule has the name of its operator and would replace it: "
                                 f"name it {function.__name__}_{what}")
-    if what not in _RULES:  # a kernel, or a rule that only built-in operators declare
+    if what not in _RULES:  # the rule is a kernel, or one that only built-in operators declare
         return
     try:
         signature = inspect.signature(function)

@@ -227,7 +227,7 @@ def _name_arrays(data: Any, default: str, empty: bool) -> list[tuple[str, Source
 
 
 def _on_host(value: Any) -> Source:
-    """An array on the host: the memory of one that lies there, so that batches see later writes, else a copy."""
+    """An array on the host: the array itself if it lies there, so that batches see later writes; otherwise a copy."""
     if not isinstance(value, NDArray):
         return np.asarray(value)
     if value.stype == "csr":
@@ -236,7 +236,7 @@ def _on_host(value: Any) -> Source:
     return value._data if value._ctx.backend_name == "cpu" and not value._sparse else value.asnumpy()
 
 
-#: An array whose rows an iterator takes: dense, or stored as a CSR matrix, whose batches are CSR matrices, too.
+#: An array that an iterator divides into batches of rows: a dense one, or a CSR matrix, whose batches are CSR matrices.
 Source: TypeAlias = np.ndarray | Csr
 #: Arrays to iterate over: one, several, or by name.
 Arrays: TypeAlias = ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike] | None

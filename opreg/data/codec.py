@@ -111,7 +111,7 @@ def _check_size(size: tuple[int, int], length: int) -> None:
 
 
 def _pixels(image: Any, flag: int) -> np.ndarray:
-    if image.mode.startswith(("I", "F")):  # more than eight bits
+    if image.mode.startswith(("I", "F")):  # these modes have more than eight bits
         deep = np.asarray(image)
         if flag == UNCHANGED:
             return deep

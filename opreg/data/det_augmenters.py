@@ -105,7 +105,7 @@ def _bounds(what: str, bounds: float | Sequence[float]) -> Sequence[float]:
 class _RandomWindow(DetAugmenter):
     """Base of augmenters that draw a window with area and aspect ratio within bounds."""
 
-    _least_area = 0.0  # an upper bound of the area up to this disables the augmenter
+    _least_area = 0.0  # the augmenter is off if the upper bound of the area is at most this
 
     def __init__(self, aspect_ratio_range: float | Sequence[float], area_range: float | Sequence[float],
                  max_attempts: int, **others: Any):
@@ -176,7 +176,7 @@ class DetRandomCropAug(_RandomWindow):
         if h < highest:
             h = random.randint(h, highest)
         w = round(h * ratio)
-        if w * h < least:  # rounded down too far
+        if w * h < least:  # rounding has made the area too small
             h += 1
             w = round(h * ratio)
         if w * h > most:
@@ -254,7 +254,7 @@ class DetRandomPadAug(_RandomWindow):
             if h < highest:
                 h = random.randint(h, highest)
             w = round(h * ratio)
-            if h - height >= 2 and w - width >= 2:  # smaller has no effect
+            if h - height >= 2 and w - width >= 2:  # a smaller padding has no effect
                 y, x = random.randint(0, h - height), random.randint(0, w - width)
                 return x, y, w, h
         return None

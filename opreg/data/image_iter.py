@@ -123,7 +123,7 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: Sequence[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.cur, self._key = 0, None
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over to the next round
         self._ended = False
         self.reset()
 
@@ -216,7 +216,7 @@ class ImageIter(DataIter):
         parts = [functools.partial(decode, number) for number in range(len(samples))]
         if type(self).imdecode is ImageIter.imdecode:
             threads.run(parts)
-        else:  # a user's method, which may depend on the thread
+        else:  # a user's method decodes, and may depend on the thread
             for part in parts:
                 part()
         return [(label, image) for (_, label, _), image in zip(samples, images)]
@@ -233,7 +233,7 @@ class ImageIter(DataIter):
                     images.append(self._prepared(label, image))
                 except OpError:
                     raise
-                except RuntimeError as error:  # a subclass skips it
+                except RuntimeError as error:  # a subclass raises it to skip the sample
                     logging.debug("image left out: %s", error)
         return images
 
@@ -270,7 +270,7 @@ class ImageIter(DataIter):
         labels = np.empty(self.provide_label[0][1], np.float32)
         for number, (pixels, label) in enumerate(rows):
             data[number], labels[number] = pixels, label
-        # As in MXNet, after samples that rolled over the whole batch counts as padding.
+        # As in MXNet, the whole batch counts as padding if samples rolled over to it.
         return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(held_back) if held_back else missing)
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:

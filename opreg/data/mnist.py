@@ -88,8 +88,8 @@ def _shuffled(count: int, seed: int) -> list[int]:
     """The numbers below ``count`` in MXNet's order for a seed. From the second on, each number is swapped with the one
     at a random position up to its own.
 
-    The position is a random number of 32 bits divided by the size of equal parts of its range. A number behind the last
-    equal part is drawn again.
+    The position is a random number of 32 bits divided by the size of equal parts of its range. A number above the last
+    of the equal parts is drawn again.
     """
     bits, order = _bits(seed), list(range(count))
     for last in range(1, count):

@@ -151,7 +151,7 @@ class Augmentation:
         if self._only_cut and height >= self.data_shape[1] and width >= self.data_shape[2]:
             method = chosen(self.inter_method, rng)
             part = place(height, width, self.data_shape[1], self.data_shape[2], rng if self.rand_crop else None)
-            image = resize(image, height, width, method, part)  # only the part that is needed
+            image = resize(image, height, width, method, part)  # only the part that the crop needs is computed
         else:
             image = self._moved(resize(image, height, width, chosen(self.inter_method, rng)), rng)
             image = self._cropped(image, rng)

@@ -459,7 +459,7 @@ def _labelled_sample(augment: Augmentation, listed: Mapping[int, tuple[np.ndarra
     return image, label, header.id, contrast, light
 
 
-#: The generator of augmentations that draw between equal bounds: its values do not matter.
+#: A generator for augmentations whose two bounds are equal: the numbers drawn from it do not matter.
 _NOTHING_DRAWN = np.random.default_rng(0)
 
 

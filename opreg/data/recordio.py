@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ..core.files import adopting, atomic_write, atomic_writes, reading
+from ..core.files import atomic_write, atomic_writes, op_errors, reading
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
 from . import codec
 
@@ -71,7 +71,7 @@ class _Reader:
         opened = ExitStack()
         self.file = cast(io.BufferedReader, opened.enter_context(reading(path)))
         self.close = weakref.finalize(self, opened.close)
-        with adopting():
+        with op_errors():
             self.size = os.fstat(self.file.fileno()).st_size
         self.name = path
 
@@ -141,7 +141,8 @@ class _Reader:
                 if _HEAD.unpack_from(block, at)[1] >> 29 in (_ALL, _FIRST):
                     return start + at
                 at = _mark(block, at + 4)
-            start += len(block) - 4 if len(block) == _BLOCK else len(block)  # a header may cross the border
+            # the next block begins four bytes earlier, since a header may cross the border
+            start += len(block) - 4 if len(block) == _BLOCK else len(block)
         return self.size
 
     def starts(self) -> Iterator[int]:
@@ -180,13 +181,13 @@ class _Writer:
 
     def write(self, number: int, data: bytes) -> None:
         """Append to one of the files, unbuffered: a fork would copy a buffer."""
-        with adopting():
+        with op_errors():
             self.files[number].write(data)
             self.files[number].flush()
 
     def close(self) -> None:
         drafts, self._drafts = self._drafts, []
-        if self.pid != os.getpid():  # the parent process's files
+        if self.pid != os.getpid():  # the files belong to the parent process
             return
         with atomic_writes():
             for draft in drafts:
@@ -307,7 +308,7 @@ class MXRecordIO:
         self._ready(False)
         while True:
             try:
-                with adopting():
+                with op_errors():
                     record: bytes | None = self._io.read()
                     return record
             except FileFormatError:
@@ -399,7 +400,7 @@ class MXIndexedRecordIO(MXRecordIO):
             return self.read()
         before = self.skipped
         record = self.read()
-        return record if self.skipped == before else None  # the next record has another key
+        return record if self.skipped == before else None  # if damage was skipped, the next record has another key
 
     def write_idx(self, idx: Any, buf: bytes) -> None:
         """Append a record under a key."""

@@ -95,7 +95,7 @@ class WorkerMemory:
         self._count = 0
         self._lent: dict[int, _MappedFile] = {}
         self._free: list[_MappedFile] = []
-        self._new: dict[int, int] = {}  # number -> descriptor, until it is sent
+        self._new: dict[int, int] = {}  # the descriptors of new pieces by number, until they are sent
         self._dropped: list[int] = []
 
     def empty(self, shape: Shape, dtype: np.dtype) -> np.ndarray:
@@ -166,7 +166,7 @@ class _Packer(pickle.Pickler):
     def __init__(self, memory: WorkerMemory, file: io.BytesIO):
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self._made = memory
-        self._copies: list[np.ndarray] = []  # referenced until their pieces are lent
+        self._copies: list[np.ndarray] = []  # references to copies until their pieces are lent
         self.pieces: dict[int, _MappedFile] = {}
 
     def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:

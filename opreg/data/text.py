@@ -181,8 +181,9 @@ def _parse_values(file: BinaryIO, dtype: np.dtype) -> np.ndarray:
         text = io.TextIOWrapper(file, "utf-8-sig")
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # for files without a value
-                warnings.simplefilter("error", DeprecationWarning)  # for integers that were floating-point values
+                warnings.simplefilter("ignore", UserWarning)  # NumPy warns of files without a value
+                # NumPy warns of integers that were floating-point values
+                warnings.simplefilter("error", DeprecationWarning)
                 return np.loadtxt(text, delimiter=",", dtype=kind, ndmin=2, converters=converter)
         finally:
             text.detach()
@@ -294,7 +295,8 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
         raise FileFormatError(f"{path}: there are no rows in part {part} of {parts}")
     indptr = np.array([0, *ends], INDEX)
     stored_columns = np.array(columns, INDEX)
-    order = np.lexsort((stored_columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))  # by columns in each row
+    # orders by row, and in each row by column
+    order = np.lexsort((stored_columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))
     with np.errstate(over="ignore"):
         stored = Csr(np.array(values).astype(dtype)[order], stored_columns[order], indptr, (len(labels), shape[0]))
         return over_stored(stored, cpu()), np.array(labels).astype(dtype)

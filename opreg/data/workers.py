@@ -240,7 +240,7 @@ class Processes:
             for number in numbers:
                 self._made.pop(number, None)
 
-    def anew(self) -> Processes:
+    def renewed(self) -> Processes:
         """New workers for later batches, with the present dataset. The former workers end after their last batch."""
         workers = Processes(self._wanted, self._dataset, self._batchify, self._owner, self._batch)
         workers._count = self._count  # random values depend on it

@@ -144,7 +144,7 @@ class _ForwardedSignals:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> _ForwardedSignals:
-        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # not every system has all of them
+        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"):  # a system may lack some of them
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as nohup requires
                 self._before[number] = signal.signal(number, self._note)

@@ -215,7 +215,7 @@ class MpiGroup(Group):
             raise error
 
     def window(self, nbytes: int) -> Window:
-        self.barrier()  # the next call blocks
+        self.barrier()  # all ranks get here first, since the next call blocks
         window = MpiWindow(self._mpi, self._comm, self._watch, self.ranks, nbytes)
         self.barrier()
         return window

@@ -42,7 +42,7 @@ def forget_names() -> None:
     must have mapped it by now; MPICH opens names only during its start.
     """
     for path in _mapped_paths("self"):
-        with suppress(OSError):  # another rank was first
+        with suppress(OSError):  # another rank has removed it first
             os.unlink(path)
 
 

@@ -46,9 +46,9 @@ def main(argv: Sequence[str]) -> int:
     link, lock = inherited_descriptor(LINK), inherited_descriptor(LOCK)
     if lock is not None:
         hold_rank(lock)
-    if link is not None:  # then the parent is MPICH's proxy, which has one thread
+    if link is not None:  # with a link, the parent is MPICH's proxy, which has one thread
         die_with(os.getppid())
-    since = int(os.environ.pop(SINCE, "0"))  # not after this point: another rank may have created its memory
+    since = int(os.environ.pop(SINCE, "0"))  # the time must be taken before another rank can create its memory
     ours, theirs = os.pipe()
     parent = os.getpid()
     child = os.fork()
@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
         try:
             _run(list(argv))
         finally:
-            if os.getpid() == pid:  # not in a forked child of the program, which also gets here
+            if os.getpid() == pid:  # a forked child of the program also gets here, and must not do this
                 # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
                 # process before it has ended MPI, and the other ranks would wait forever.
                 signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -33,7 +33,7 @@ from ..typing import Array, ArrayModule
 from .primitives import *  # noqa: F403  # formulas import primitives and expressions from here
 from .primitives import KEPT, Operand, Primitive, Term
 
-__all__ = ["Expression", "Instruction", "Resolved", "trace", "derive", "accepting", "compiled", "extracted",
+__all__ = ["Expression", "Instruction", "Resolved", "trace", "derive", "accepts_expression", "compiled", "extracted",
            "in_order", "lowered"]
 
 # Integers smaller than this in size fit into int64.
@@ -86,7 +86,7 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
 Resolved: TypeAlias = tuple[Callable[..., Array], tuple[int | float, ...], bool]
 
 
-def _writing(function: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+def _with_output(function: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
     """``maximum`` or ``minimum`` as a function of two arrays and the array of the result, which is their only argument
     that must be named."""
     return lambda first, second, out: function(first, second, out=out)
@@ -211,7 +211,7 @@ class Expression:
             if xp is np and is_numpy_float(dtype) and isinstance(function, np.ufunc) and not logical:
                 fresh.add(first_slot + step)
                 if over and self.arity == 1:  # all arrays have one shape
-                    write = _writing(function) if function in (np.maximum, np.minimum) else function
+                    write = _with_output(function) if function in (np.maximum, np.minimum) else function
                     into = operator.itemgetter(*[slots[place] for place in places], over[0])
                     in_place[-1] = write, into, False, False, slots[-1]
         empty = [None] * (width - first_slot)
@@ -339,8 +339,8 @@ def compiled(inputs: Sequence[Term], *terms: Operand) -> Expression:
     return Expression.of(len(inputs), code, [registers[-1], *registers[:-1]])
 
 
-def accepting(expression: Callable[[Attrs], Expression | None], accepts: Callable[[Expression, Call], str | None]
-              ) -> Callable[[Call], str | None]:
+def accepts_expression(expression: Callable[[Attrs], Expression | None],
+                       accepts: Callable[[Expression, Call], str | None]) -> Callable[[Call], str | None]:
     """The ``accepts`` of a kernel that needs the operator's expression: it declines attributes without one."""
 
     def declined(call: Call) -> str | None:

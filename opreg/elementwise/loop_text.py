@@ -32,7 +32,7 @@ from .loops import Loop
 from .output_memory import OutputMemory
 from .rows import ACROSS, REDUCTIONS, RowExpression, RowLayout
 
-__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "specialised_loop", "run_loop"]
+__all__ = ["LONG", "Layout", "bound_loop", "computed_in", "loop_text", "prepared_loop", "run_loop"]
 
 # Sets of up to _SHORT elements are transposed before their reduction: reductions of short rows cost more than two
 # transpositions. Sums of more than LONG elements are pairwise.
@@ -122,13 +122,14 @@ class _Writer:
             self.spans.append(any(self.spans[a] for a in read))
             reduced = prim.name in REDUCTIONS
             self.within.append(prim.name == "column" or (not reduced and any(self.within[a] for a in read)))
-            # A reduction of values per place in a set gives the same value for all sets, in an array.
+            # If a reduction runs over values that differ only within a set, its result is the same for all sets, and is
+            # an array.
             self.among.append(prim.name != "column_sum" and any(
                 self.among[a] or (reduced and self.within[a]) for a in read))
         self.factors = self._factors()
         self.last = self._last_uses()
         self.constants: dict[str, int] = {}
-        self.memory: dict[int, str] = {}  # names, by register, except of inputs' own memory
+        self.memory: dict[int, str] = {}  # names of arrays by register; an input's own memory has none
         self.free: list[str] = []
         self.outputs = OutputMemory(rows.expression.results, self.arity, self.last, layout.shared)
         self.first = next((i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT), None)
@@ -259,7 +260,7 @@ class _Writer:
             second = self._operand(reads[1])
             return f"einsum('{letters},{letters}->{output_letters}', {value}, {second}){self.new_axes}"
         if kind == "row_sum" and is_full and self.layout.turned:
-            return f"ones.dot({value})[None]"  # in half the time of the ufunc matmul
+            return f"ones.dot({value})[None]"  # the ufunc matmul takes twice as long
         if kind == "row_sum" and is_full and not self.layout.long:
             return f"einsum('{letters}->{output_letters}', {value}){self.new_axes}"
         if source >= self.arity or source in self.memory or not self.layout.converted[source]:
@@ -311,7 +312,7 @@ class _Writer:
             self._line(f"{name} = {call})" + ".astype(dtype)" * prim.logical)
             self.memory[register] = name
             return
-        if function in _WITHOUT_OUT or register in self.conditions:  # these need no memory beforehand
+        if function in _WITHOUT_OUT or register in self.conditions:  # these allocate their result themselves
             self._release(position, dying)
             self._line(f"{name} = {call})")
             if function in _WITHOUT_OUT and self.spans[register]:
@@ -433,7 +434,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
             make = functools.partial(_places, xp, size, dtype, place)
-            # One array serves all runs on the host: to make it takes as long as comparing 300 elements with it.
+            # On the host one array serves all runs, since making it takes as long as comparing 300 elements with it.
             space["places"] = itertools.repeat(make()).__next__ if xp is np and size <= LONG else make
         elif prim.name not in ("row_size", "column_sum"):
             space[prim.name] = prim.resolve(xp)
@@ -442,10 +443,11 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
     if layout.turned:
         space["ones"] = xp.ones(size, dtype)
     text, constants = _text_and_constants(loop.rows, layout)
-    for number, value in enumerate(constants):  # a ufunc of the host takes half as long for it in an array
+    # a ufunc of the host takes half as long for a constant in an array as for a Python number
+    for number, value in enumerate(constants):
         space[f"c{number}"] = np.asarray(value, dtype) if xp is np else value
     tile = FunctionType(_compiled(text), space)
-    tile.__dict__["plain"] = True  # it calls only ufuncs
+    tile.__dict__["plain"] = True  # the function calls only ufuncs
     return tile
 
 
@@ -554,50 +556,72 @@ def _slices(loop: Loop, dtype: np.dtype) -> list[slice]:
     return parts_of(np.broadcast_to(np.empty((), dtype), loop.view))
 
 
-def specialised_loop(loop: Loop, ins: Sequence[Array], result: np.dtype | None = None) -> Callable[..., Any]:
-    """A function of host arrays with the shapes and dtypes of ``ins`` that returns the results as new arrays, in the
-    dtype that the loop is computed in for results of the dtype ``result``."""
+def prepared_loop(loop: Loop, xp: ArrayModule, ins: Sequence[Array], result: np.dtype | None = None
+                  ) -> Callable[..., Any]:
+    """A function ``run(*arrays, out=None)`` of arrays with the shapes and dtypes of ``ins``. It returns the results as
+    new arrays, in the dtype that the loop is computed in for results of the dtype ``result``, or writes them to
+    ``out``."""
     rows, shapes = loop.rows, loop.results
     count = len(ins)
     ins = ins[:len(rows.inputs)]
-    dtype = computed_in(loop, [array.dtype for array in ins], [result] * len(rows.results))
-    layout = _layout_of(loop, [array.dtype for array in ins], [dtype] * len(rows.results), dtype, np)
-    tile = _do_nothing if _is_empty(loop) else _tile(loop, layout, dtype, np)
+    dtypes = [array.dtype for array in ins]
+    dtype = computed_in(loop, dtypes, [result] * len(rows.results))
+    layout = _layout_of(loop, dtypes, [dtype] * len(rows.results), dtype, xp)
+    tile = _do_nothing if _is_empty(loop) else _tile(loop, layout, dtype, xp)
     places = [loop.place(along) for along in rows.inputs]
     targets = [loop.place(along) for along in rows.results]
     row_layouts = (*rows.inputs, *rows.results)
     seen = [None if array.shape == place else place for array, place in zip(ins, places)]
     reshaped = [None if target == shape else shape for target, shape in zip(targets, shapes)]
-    parts = _slices(loop, dtype)
-    if count == len(shapes) == 1 and len(parts) == 1:
-        (place,), (target,), (shape,) = seen, targets, reshaped
-        code, keeps = rows.expression.code, shape is None
-        make: Callable[..., Array] = np.empty if math.prod(target) * dtype.itemsize < LARGE else empty
+    parts = _slices(loop, dtype) if xp is np else [slice(None)]
 
-        def run_one(array: Array) -> Array:
-            out = make(target, dtype)
-            tile(array if place is None else array.reshape(place), out)
-            return out if shape is None else out.reshape(shape)
-
-        if layout.reduces and place is None and loop.axes and len(code) == 1 and code[0][0].name in REDUCTIONS:
-            reduce, axes = _reduction(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
-            sums = dtype if layout.converted[0] and code[0][0].name in ("row_sum", "row_product") else None
-            # A single call computes the result, if the array is contiguous.
-            if keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0:
-                return lambda array: (reduce(array, axes, sums, None, keeps) if array.flags.c_contiguous
-                                      else run_one(array))
-            return lambda array: (reduce(array, axes, sums, None, True).reshape(shape) if array.flags.c_contiguous
-                                  else run_one(array))
-        return run_one
-
-    def run_all(*arrays: Array) -> Any:
-        outs = [empty(target, dtype) for target in targets]
+    def compute(arrays: Sequence[Array], outs: Sequence[Array]) -> None:
         views = [*[array if place is None else array.reshape(place) for array, place in zip(arrays, seen)], *outs]
         if len(parts) == 1:
             tile(*views)
         else:
             _run(*_in_parts(loop, tile, views, row_layouts, parts, dtype))
-        results = [out if shape is None else out.reshape(shape) for out, shape in zip(outs, reshaped)]
+
+    def write(arrays: Sequence[Array], out: Any) -> Any:
+        outs = out if isinstance(out, tuple) else (out,)
+        if all(each.dtype == dtype and each.flags.c_contiguous for each in outs) and not any(
+                xp.may_share_memory(array, each) for array in arrays[:len(seen)] for each in outs):
+            compute(arrays, [each.reshape(target) for each, target in zip(outs, targets)])
+        else:
+            run_loop(loop, xp, arrays, outs, computed_in(loop, dtypes, [each.dtype for each in outs]))
+        return out
+
+    if count == len(shapes) == 1 and len(parts) == 1:
+        (place,), (target,), (shape,) = seen, targets, reshaped
+        code, keeps = rows.expression.code, shape is None
+        small = math.prod(target) * dtype.itemsize < LARGE
+        make: Callable[..., Array] = empty if xp is np and not small else xp.empty
+
+        def run_one(array: Array, out: Array | None = None) -> Array:
+            if out is not None:
+                return write((array,), out)
+            made = make(target, dtype)
+            tile(array if place is None else array.reshape(place), made)
+            return made if shape is None else made.reshape(shape)
+
+        if xp is np and layout.reduces and place is None and loop.axes and len(code) == 1 and (
+                code[0][0].name in REDUCTIONS):
+            reduce, axes = _reduction(np, code[0][0].name), loop.axes if len(loop.axes) > 1 else loop.axes[0]
+            sums = dtype if layout.converted[0] and code[0][0].name in ("row_sum", "row_product") else None
+            # A single call computes the result, if the array is contiguous.
+            if keeps or len(shapes[0]) == len(target) - len(loop.axes) > 0:
+                return lambda array, out=None: (reduce(array, axes, sums, None, keeps)
+                                                if out is None and array.flags.c_contiguous else run_one(array, out))
+            return lambda array, out=None: (reduce(array, axes, sums, None, True).reshape(shape)
+                                            if out is None and array.flags.c_contiguous else run_one(array, out))
+        return run_one
+
+    def run_all(*arrays: Array, out: Any = None) -> Any:
+        if out is not None:
+            return write(arrays, out)
+        outs = [empty(target, dtype) if xp is np else xp.empty(target, dtype) for target in targets]
+        compute(arrays, outs)
+        results = [made if shape is None else made.reshape(shape) for made, shape in zip(outs, reshaped)]
         return results[0] if len(results) == 1 else tuple(results)
 
     return run_all

@@ -40,8 +40,8 @@ class Sets(NamedTuple):
     scalar : bool
         Whether the rules are NumPy's: ``axis=()`` names no axes, and a value of all elements has rank zero.
     groups : int or None
-        The number of groups that the second axis is divided into, 0 for one of each place. Then arrays have the axes
-        samples, groups, and elements of a group.
+        The number of groups that the second axis is divided into; with 0, each place is a group. Then arrays have the
+        axes samples, groups, and elements of a group.
     """
 
     rows: RowExpression

@@ -323,7 +323,7 @@ def astype(dtype: np.dtype) -> Primitive:
 
 
 #: The mask of dropout: whether the random number at the position of an element is below a probability. Its arguments
-#: are the element, a draw (see ``counting``) and the probability. Only passes make expressions with it.
+#: are the element, a draw (see ``counting``) and the probability. Only passes build expressions with this primitive.
 KEPT = Primitive("kept", counting.is_below, None, "kept", logical=True)
 
 

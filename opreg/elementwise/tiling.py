@@ -169,11 +169,11 @@ class Schedule:
                 self._last[register] = len(expression.code)
         self._place.append(home)
         self._dtypes.append(dtype)
-        if self.xp is np and prim.name == "reciprocal":  # takes twice as long as the division
+        if self.xp is np and prim.name == "reciprocal":  # the ufunc reciprocal takes twice as long as a division
             function, read = np.divide, [self._constant(1.0, source), *read]
         elif (self.xp is np and prim.name == "positive" and self._many
                 and of_equal_zeros("maximum", source) != "first"):
-            # It takes twice as long as these two, and in this case its input is never -0.0.
+            # The ufunc takes twice as long as these two; its input is never -0.0 here.
             self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
@@ -250,7 +250,7 @@ def _correct_function(function: Callable, out: Array) -> Callable:
 
 _NEGATED = functools.partial(np.subtract, -0.0)
 
-#: A schedule, cached: equal groups, as in equal layers, and equal updates have the same expression and schedule.
+#: Schedules are cached: equal groups of equal layers, and equal updates, have the same expression and schedule.
 scheduled = cached(256)(Schedule)
 
 

@@ -155,7 +155,7 @@ class Block(Checked):
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """The hint for its name, if it has no prefix."""
+        """The word from which a block without a prefix gets its name."""
         return type(self).__name__.lower()
 
     @property
@@ -402,7 +402,7 @@ class Block(Checked):
                 hook(self, args, out)
         if STATE.trace is not None:
             reads = STATE.trace.reads
-            with untraced():  # each of the values that it is made of would be compared, too
+            with untraced():  # otherwise each of the values that the array is made of would be compared, too
                 reads.comparisons.path(self, "{}._traced_state()", self._traced_state(), f"the block {self.name}")
         return out
 

@@ -62,7 +62,7 @@ class _Patches:
 
 _PATCHES = _Patches()
 watch(_PATCHES)
-#: Settings of MXNet's ``hybridize``, accepted without effect.
+#: Settings of MXNet's ``hybridize`` that are accepted without effect.
 _SETTINGS = ("backend", "backend_opts", "static_alloc", "static_shape", "inline_limit", "forward_bulk_size",
              "backward_bulk_size", "clear")
 

@@ -126,7 +126,7 @@ class BlockPlans:
         """Whether the parameters still have these arrays."""
         try:
             return all(map(is_, placed.arrays, chain.from_iterable(map(_arrays_of, self._parameters))))
-        except TypeError:  # a parameter has none now
+        except TypeError:  # a parameter has no arrays now
             return False
 
     def _planned(self, data: Sequence[NDArray], placed: _Placed, training: bool

@@ -73,7 +73,7 @@ class _Observer(GraphObserver):
             self.comparisons.entry(own, name, own.get(name, ABSENT), f"{owner.name}.{name}")
 
     def note_use(self, value: Any) -> None:
-        """A value takes part."""
+        """Note a value that the traced code uses."""
         if issubclass(type(value), Block):
             self.blocks[id(value)] = value
         super().note_use(value)
@@ -106,7 +106,8 @@ def observed(block: Any, *args: Any, **kwargs: Any) -> tuple[Any, BlockReads]:
     """The result of a block's ``hybrid_forward``, and its reads. A warning names reads that cannot be compared."""
     observer = _Observer()
     with observer:
-        for each in _with_children(block):  # before this library's code reads the methods that they have themselves
+        # compared before this library's code reads methods that the blocks have themselves
+        for each in _with_children(block):
             observer.note_use(each)
         out = block.hybrid_forward(*args, **kwargs)
     warn_of_reads(f"{block.name} {FOUND}", observer)

@@ -306,16 +306,16 @@ class Trainer(Checked):
 
     # ------------------------------------------------------------------------------------------------ states
 
-    def save_states(self, fname: str | os.PathLike[str]) -> None:
-        """Write the optimizer's states and settings to a file."""
+    def save_states(self, fname: str | os.PathLike[str], format: str = "npz") -> None:
+        """Write the optimizer's states and settings to a file, with ``format="mxnet"`` one that MXNet reads."""
         self._ready()
         if self._update_on_kvstore:
             if self._params_to_init:
                 raise BlockError("Cannot save trainer states when some parameters are not yet initialized in kvstore.")
-            self._kvstore.save_optimizer_states(fname, dump_optimizer=True)
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True, format=format)
             return
         with atomic_write(fname) as file:
-            file.write(self._updaters[0].get_states(dump_optimizer=True))
+            file.write(self._updaters[0].get_states(dump_optimizer=True, format=format))
 
     def load_states(self, fname: str | os.PathLike[str]) -> None:
         """Read the optimizer's states and settings from a file."""

@@ -22,7 +22,7 @@ from ..core.spec import Shape, Spec, is_floating
 from ..custom.operator import TO_JAX
 from ..errors import ArgumentError, other_count
 from .source import Program, Source, gradient_inputs
-from .translation import Untranslatable, promising, translate
+from .translation import Untranslatable, may_translate, translate
 
 __all__ = ["to_jax"]
 
@@ -81,7 +81,7 @@ def _inputs(source: Source, arrays: Sequence[Any], values: Mapping[str, Any]) ->
 def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     """The outputs, then the states."""
     source, nodes = program.source, program.graph.nodes
-    if not (source.states or source.random) and promising(nodes):
+    if not (source.states or source.random) and may_translate(nodes):
         values = {(node, 0): inputs[source.inputs.index(node.name)] for node in nodes if node.op is None}
         try:
             return translate(_dialect(), nodes, values, program.graph.heads, program.is_train)
@@ -283,8 +283,8 @@ def _dialect() -> Any:
 
             return function(*xs)
 
-        def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
-                  xs: Sequence[Any]) -> Sequence[Any]:
+        def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                          xs: Sequence[Any]) -> Sequence[Any]:
             floating = [is_floating(x.dtype) for x in xs]
 
             @jax.custom_vjp

@@ -26,7 +26,7 @@ from ..core.spec import ANY, Shape, Spec, as_dtype
 from ..custom.operator import TO_TORCH
 from ..errors import ArgumentError, DTypeError
 from .source import Program, Source, gradient_inputs
-from .translation import Untranslatable, promising, translate
+from .translation import Untranslatable, may_translate, translate
 
 __all__ = ["to_torch"]
 
@@ -64,7 +64,7 @@ def _operator(source: Source) -> Any:
 
     name, schema = _fresh(source.name), _Schema(source)
     traced = source.data_dependent is None and not source.states and not source.random and all(
-        promising(source.program(schema.sample, mode).graph.nodes) for mode in (False, True))
+        may_translate(source.program(schema.sample, mode).graph.nodes) for mode in (False, True))
     called = _torch_operator(source, schema, f"{name}_called" if traced else name)
     if not traced:
         return called
@@ -498,8 +498,8 @@ def _dialect() -> Any:
 
             return Rule.apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
 
-        def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
-                  xs: Sequence[Any]) -> Sequence[Any]:
+        def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                          xs: Sequence[Any]) -> Sequence[Any]:
             return Rule.apply(forward, backward, *xs)
 
     return TorchDialect()

@@ -30,7 +30,7 @@ from ..core.tracing import NeedsNumbers, TraceError
 from ..custom.function import FunctionUse
 from ..custom.gradient import GradientUse
 
-__all__ = ["Dialect", "NAMED", "TABLE", "Untranslatable", "promising", "trace_of", "translate"]
+__all__ = ["Dialect", "NAMED", "TABLE", "Untranslatable", "may_translate", "trace_of", "translate"]
 
 
 class Untranslatable(Exception):
@@ -104,8 +104,8 @@ class Dialect(Protocol):
         """``forward(*xs)`` of values of one shape, where ``pull(i, g, xs, y)`` is ``g`` times the derivative in
         argument ``i``."""
 
-    def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
-              xs: Sequence[Any]) -> Sequence[Any]:
+    def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                      xs: Sequence[Any]) -> Sequence[Any]:
         """``forward(*xs)``, where ``backward(heads, xs, outs)`` gives the gradients of its floating arguments."""
 
 
@@ -357,7 +357,7 @@ def _dtype(spec: Spec) -> np.dtype:
 # --------------------------------------------------------------------------------------------------- nodes
 
 
-def promising(nodes: Sequence[Node]) -> bool:
+def may_translate(nodes: Sequence[Node]) -> bool:
     """Whether all nodes may have a translation; for a traced body this is known only after tracing."""
     return all(node.op is None or node.op.traits.traced or node.built_in in TABLE
                or (node.op.rules.expression is not None and node.op.where is None) for node in nodes)
@@ -476,7 +476,7 @@ def _opened(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is
                        for node, array in body.arrays.items()})
         return translate(d, body.nodes, values, traced.heads, is_train)
 
-    derived = isinstance(attrs, GradientUse) or (isinstance(attrs, FunctionUse) and not attrs.ruled)
+    derived = isinstance(attrs, GradientUse) or (isinstance(attrs, FunctionUse) and not attrs.has_rule)
     return forward(*ins) if derived else _by_rule(d, op, attrs, ins, outs, is_train, forward)
 
 
@@ -491,7 +491,7 @@ def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bo
     if traced is None:
         try:
             traced = trace_body(op, attrs, Use(op.name, {}, None, cpu(), is_train, ins, outs, {}))
-        except (TraceError, NeedsNumbers) as error:  # the caller gets the reason
+        except (TraceError, NeedsNumbers) as error:  # the error becomes the reason that the caller gets
             raise Untranslatable from error
         if version is not None:
             keep(_BODIES, key, traced, edition)
@@ -511,4 +511,4 @@ def _by_rule(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], i
         return [zeros(d, {}, [d.spec(x)], x) if place is None else values[place]
                 for place, x, need in zip(rule.results, xs, needs) if need]
 
-    return d.ruled(forward, backward, ins)
+    return d.with_gradient(forward, backward, ins)

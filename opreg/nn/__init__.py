@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 else:
     _HERE = ["Buffer", "Cell", "DistributedGradReducer", "HookHandle", "convention", "Jvp", "Vjp", "Parameter",
              "ParameterTuple", "SymbolCell", "from_symbol", "Tensor", "ops"]
-    #: Modules that have the other names of this one. Tensors, compiled functions and Gluon need none of them, so they
+    #: Modules with the other names of this package. Tensors, compiled functions and Gluon need none of them, so they
     #: are loaded when one of their names is first used.
     _FAMILIES = ("layers", "losses", "metrics", "optim", "train", "loss_scale")
 

@@ -172,7 +172,7 @@ def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
     places = range(len(grads))
     if STATE.trace is None:
         return places
-    values = list(map(STATE.trace.read, grads))  # a gradient may depend on another one
+    values = list(map(STATE.trace.read, grads))  # a gradient may be computed from another one
     positions = {node: position for position, node in enumerate(STATE.trace.order)}
     return sorted(places, key=lambda i: positions[values[i]._entry[0]])
 

@@ -16,7 +16,7 @@ from .parallel import get_auto_parallel_context, is_chosen
 
 __all__ = ["get_algo_parameters", "reset_algo_parameters", "set_algo_parameters"]
 
-if not TYPE_CHECKING:  # its submodules, which are this module
+if not TYPE_CHECKING:  # the submodules of this module, which are the module itself
     __getattr__ = inner(__name__, lambda name: (
         f"opreg.parallel has no {name!r}. {did_you_mean(name, __all__)} What MindSpore has beside is listed in "
         "docs/mindspore_names.md"))

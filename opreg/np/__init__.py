@@ -35,7 +35,7 @@ _CONSTANTS = ("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "bool_", "float
 globals().update({name: getattr(_numpy, name) for name in _CONSTANTS})
 globals().update(FUNCTIONS)  # the functions of elementwise, products, reductions, selection and shapes
 add_examples("opreg.builtin.numpy_names", globals(), "from opreg import np")
-bool = _numpy.bool_  # MXNet has this name for it, too
+bool = _numpy.bool_  # MXNet has this name for NumPy's bool, too
 globals().update(PINF=_numpy.inf, NINF=-_numpy.inf, NaN=_numpy.nan, NAN=_numpy.nan, PZERO=0.0, NZERO=-0.0)
 
 #: Names that NumPy 2 has no more, and its new ones.

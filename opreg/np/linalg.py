@@ -1,4 +1,4 @@
-"""``mx.np.linalg``: operators, also of symbols; NumPy computes the last ones of this file, for unrecorded arrays."""
+"""``mx.np.linalg``: operators, also of symbols; the last functions of this file run NumPy, on unrecorded arrays."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _slice_attrs(obj: Any) -> dict[str, Any]:
 
 @register
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """An array with values inserted before places along an axis; without one it is flat before."""
+    """An array with values inserted before places along an axis; without an axis it is flattened first."""
     inputs = [as_value(arr)] if is_number(values) else [as_value(arr), as_value(values)]
     attrs: dict[str, Any] = dict(axis=axis, **(dict(val=float(values)) if is_number(values) else {}))
     if isinstance(obj, builtins.slice):

@@ -130,7 +130,7 @@ for _rank in (1, 2, 3):
 
 @register
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """An array with values behind it, along an axis; without one both are flat."""
+    """An array with values appended along an axis; without an axis both are flattened."""
     return concatenate([arr, values], axis=axis)
 
 

@@ -287,7 +287,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         if isinstance(value, (np.ndarray, np.generic, list, tuple)):
             value = new_array(value, self._ctx)
         key = _subscript(key, self._data.shape)[0]
-        # the key False selects no element
+        # a key with False selects no element
         if not any(part is False for part in (key if isinstance(key, tuple) else (key,))):
             super().__setitem__(key, value)
 

@@ -229,7 +229,8 @@ def _outputs_of(node: Any, inputs: Sequence[np.dtype | None]) -> list[np.dtype]:
 def _let_python_run(extensions: Any, proto: Any, nodes: Mapping[tuple[int, int], _Kinds], errors: list[BaseException]
                     ) -> None:
     """Replace these nodes by calls of Python operators."""
-    for number, (graph, _) in reversed(list(enumerate(_scopes(proto.graph)))):  # bodies before the graphs around
+    # the nodes of bodies are replaced before those of the graphs around them
+    for number, (graph, _) in reversed(list(enumerate(_scopes(proto.graph)))):
         changed = [copy.deepcopy(part) for place, node in enumerate(graph.node)
                    for part in (_python_operator(extensions, node, nodes[number, place], errors) if (number,
                                                                                                      place) in nodes
@@ -268,7 +269,7 @@ def _body(model: Any, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype], e
         try:
             result = api.run_model(model, [array.astype(dtype) for array, dtype in zip(arrays, inputs)])
             results = tuple([np.asarray(each).astype(dtype) for each, dtype in zip(result, outputs, strict=True)])
-        except BaseException as error:  # it would end the process; the session raises it
+        except BaseException as error:  # here the error would end the process; the session raises it later
             errors.append(error)
             results = tuple([np.zeros((), dtype) for dtype in outputs])
         return results if len(results) > 1 else results[0]

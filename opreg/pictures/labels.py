@@ -53,7 +53,7 @@ def kind_of(node: Node) -> str:
     if placeholder(node) is not None:
         return "unknown"
     name = stored_name(node)
-    if name.startswith("_backward_"):  # the kind of the operator that is differentiated
+    if name.startswith("_backward_"):  # a gradient has the kind of the operator that is differentiated
         name = name.split("_")[2]
     return _KINDS.get(name, "other")
 

@@ -16,9 +16,9 @@ from itertools import pairwise
 
 __all__ = ["Item", "Link", "Rows", "Route", "arrange"]
 
-_BETWEEN = 22.0  # between items of a row
-_BESIDE = 12.0  # between a line and an item
-_LANE = 7.0  # between lines that pass distant rows
+_BETWEEN = 22.0  # the distance between items of a row
+_BESIDE = 12.0  # the distance between a line and an item
+_LANE = 7.0  # the distance between lines that pass distant rows
 _LEAST_GAP, _MOST_GAP = 22.0, 60.0  # between rows
 _FAR = 16  # lines that cross more rows pass at the side of the drawing
 _LARGE = 1500  # number of items, dummy items included, above which there are fewer sweeps
@@ -177,7 +177,7 @@ def _crossings(net: _Net, place: Sequence[float]) -> int:
         for upper in row:
             pieces = sorted([(start, place[target] + end / (net.widths[target] + 1))
                              for target, start, end in net.below[upper]])
-            for _, together in itertools.groupby(pieces, operator.itemgetter(0)):  # from one output: no crossing
+            for _, together in itertools.groupby(pieces, operator.itemgetter(0)):  # lines from one output do not cross
                 lower = [end for _, end in together]
                 for end in lower:
                     total += len(ends) - bisect.bisect_right(ends, end)

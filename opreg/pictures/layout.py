@@ -144,7 +144,7 @@ class _Part:
         self.drawing, self.path, self.members, self.places = drawing, path, members, places
         self.own = set(members)
         self.wires = wires
-        self.thing = {number: self._thing(number) for number in members}
+        self.thing = {number: self._place_of(number) for number in members}
         self._take_apart()
         self.inside: dict[_Thing, list[int]] = {}
         for number in members:
@@ -159,7 +159,7 @@ class _Part:
         if len(path) < drawing.bundled:
             self.wires = list(self._bundles())
 
-    def _thing(self, number: int) -> _Thing:
+    def _place_of(self, number: int) -> _Thing:
         inside, depth = self.places[number], len(self.path)
         return ("group", inside[depth], 0) if len(inside) > depth else ("box", number)
 
@@ -190,7 +190,7 @@ class _Part:
                     if rest:  # a nested group shows the full name
                         rest[0] = f"{gone}_{rest[0]}"
                     self.places[number] = (*self.path, *rest)
-                    self.thing[number] = self._thing(number)
+                    self.thing[number] = self._place_of(number)
         if groups:
             turns = self._turns(inner, cycle)
             self.thing.update({number: (*thing[:2], turns[number]) for number, thing in self.thing.items()

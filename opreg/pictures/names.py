@@ -27,7 +27,8 @@ def _operators(nodes: Iterable[Node]) -> set[str]:
 
 
 def _without_number(name: str) -> set[str]:
-    """The name without each count of digits at its end, from none on: operators such as ``linalg_gemm2`` end in one."""
+    """The name without one, several or all of the digits at its end, and unchanged: operators such as ``linalg_gemm2``
+    end in a digit."""
     return {name[:end] for end in range(len(name.rstrip("0123456789")), len(name) + 1)}
 
 
@@ -53,7 +54,7 @@ def _scopes(nodes: Sequence[Node]) -> list[Path]:
     """The parts of each node's name.
 
     A node with a default name belongs to the deepest group that contains both an input and a consumer, so that no line
-    leaves a group and re-enters it. Neighbours with default names are looked through.
+    leaves a group and re-enters it. Neighbours with default names are skipped: their neighbours count instead.
     """
     operators, unnamed = _operators(nodes), {node for node in nodes if _has_default_name(node)}
     scopes = {node: () if node in unnamed else _scope(node.name, operators) for node in nodes}

@@ -170,7 +170,8 @@ class Plot:
 
 
 def _by_dot(program: str, name: str, picture: str, kind: str) -> None:
-    words = [program, f"-T{kind}", "-o", *map(os.path.abspath, (picture, name))]  # not mistaken for an option
+    # an absolute path is not mistaken for an option
+    words = [program, f"-T{kind}", "-o", *map(os.path.abspath, (picture, name))]
     run = subprocess.run(words, capture_output=True, text=True, check=False)
     if run.returncode:
         raise DeviceError(f"{program} made no {kind} of {name}: {run.stderr.strip() or run.returncode}")

@@ -64,7 +64,7 @@ class Timeline:
     forward : int
         Number of steps of the forward pass.
     labels : list of list of str
-        Label of each stay, and its shape.
+        Label of each rectangle, and the shape of its array.
     """
 
     ctx: Context

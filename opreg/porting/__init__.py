@@ -87,7 +87,7 @@ def rewritten(before: str, today: ConvertedText, place: Place | None = None) -> 
     """Result of ``port`` for code that already is valid Python 3."""
     source, lines = Source(today.text, place, today.old), today.origins
     source.old = today.old or looks_old(source)
-    for _ in range(30):  # changes inside of other changes are made in the next round
+    for _ in range(30):  # a change inside of another change is made in the next round
         for node in source.parents:
             for rule in RULES.get(type(node), ()):
                 rule(node, source)

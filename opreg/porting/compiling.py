@@ -126,7 +126,7 @@ class _ChangedMeanings(ast.NodeTransformer):
             place = next((i for i, node in enumerate(tree.body) if not _comes_first(node, i)), 0)
             line = tree.body[place]
             tree.body.insert(place, ast.copy_location(ast.ImportFrom(number.__module__, names, 0), line))
-        for node in ast.walk(tree):  # a node with only a start position ends there
+        for node in ast.walk(tree):  # a node that has only a start position ends where it starts
             if getattr(node, "lineno", None) is not None and node.end_lineno is None:  # type: ignore[attr-defined]
                 node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # type: ignore[attr-defined]
         return ast.fix_missing_locations(tree)

@@ -221,7 +221,7 @@ def _range(start: int, end: int) -> str:
 
 def _opcodes(before: Sequence[str], after: Sequence[str], origins: Sequence[tuple[int, bool]]) -> Iterator[_Opcode]:
     """Edits from old lines to new ones, in the form of ``difflib``."""
-    i = j = length = 0  # begin and length of the last run of equal lines
+    i = j = length = 0  # the first lines of the last run of equal lines, and its length
     for number, (line, same) in enumerate([*origins[:len(after)], (len(before) + 1, True)]):
         old, end = line - 1, number == len(after)
         if not same or old < i + length or (not end and before[old] != after[number]):

@@ -35,7 +35,7 @@ def imported(node: ast.Import, source: Source) -> None:
             lines.append(f"import {_as(_DETECTION, bound or name)}")
             continue
         if name == "find_mxnet" and not source.place.found(name, 0) and _is_unused(bound or name, source):
-            continue  # it let programs in MXNet's folders find the library
+            continue  # the module only let programs in MXNet's folders find the library
         if source.place.sibling(top, source.old) and not _says_absolute(source):
             if dot and not bound:
                 source.report(node, f"import {name} means the module beside this one: import it by from .{top} import")

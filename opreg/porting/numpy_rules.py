@@ -73,7 +73,7 @@ def calls(node: ast.Call, source: Source) -> None:
     if name == "reshape" and "newshape" in keywords:
         keyword = keywords["newshape"]
         if len(node.args) == 1 and node.keywords[0] is keyword:
-            start, end = source.span(keyword)  # the value's own span begins inside of parentheses
+            start, end = source.span(keyword)  # the span of the value alone begins inside of its parentheses
             equals = source.between(start, end).index("=")
             source.put(start, start + equals + 1, "")
         else:

@@ -74,7 +74,7 @@ def modern(text: str) -> ConvertedText:
     if tree is None:
         lines = text.split("\n")
         line, column = max(_place(tool.refused) or (first.lineno or 1, 0) for tool in tools)
-        line = min(line, len(lines))  # the end of a text may be on its own line
+        line = min(line, len(lines))  # the position of the end of a text may be on a line of its own
         raise SyntaxError("neither Python 2 nor Python 3", ("<text>", line, column + 1, lines[line - 1]))
     for leaf in tree.leaves():
         if leaf.value[:1].isdigit():
@@ -102,7 +102,7 @@ def _lines(tree: Any) -> list[int]:
         lines[-1] = lines[-1] or leaf.lineno - before
         lines += range(leaf.lineno - before + 1, leaf.lineno + 1)
         lines += range(leaf.lineno + 1, leaf.lineno + inside + 1) if leaf.value != "\n" else [0]
-    for i in reversed(range(len(lines) - 1)):  # the prefix of a new node was the prefix of the next one
+    for i in reversed(range(len(lines) - 1)):  # in reverse, since a fixer gave the new node the prefix of the next one
         lines[i] = lines[i] or max(0, lines[i + 1] - 1)
     last = 1
     for i, line in enumerate(lines):

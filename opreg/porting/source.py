@@ -72,7 +72,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     try:
         text = data.decode(encoding)
-    except (UnicodeError, LookupError) as error:  # also for an encoding that is not a text encoding
+    except (UnicodeError, LookupError) as error:  # LookupError: the encoding is unknown, or not one of text
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise SyntaxError(f"no text: {error}", ("<file>", line, 0, "")) from None
     if "\0" in text:

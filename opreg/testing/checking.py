@@ -124,10 +124,10 @@ def _smaller(use: Subject) -> Iterator[Subject]:
                         if dim == size:
                             array = array.take(range(fewer), axis)
                     arrays.append(array)
-                yield use.having(arrays)
+                yield use.on_arrays(arrays)
     round_ones = [np.round(array, 1) if is_numpy_float(array.dtype) else array for array in use.arrays]
     if any((rounded != array).any() for rounded, array in zip(round_ones, use.arrays)):
-        yield use.having(round_ones)
+        yield use.on_arrays(round_ones)
 
 
 def _use_text(use: Subject) -> str:

@@ -121,7 +121,7 @@ def differentiated(use: Subject) -> tuple[Heads, Result]:
 
 def scaled_inputs(use: Subject) -> Subject:
     """The same subject on other inputs: all floating values are scaled by 0.75."""
-    return use.having([each * each.dtype.type(0.75) if is_numpy_float(each.dtype) else each for each in use.arrays])
+    return use.on_arrays([each * each.dtype.type(0.75) if is_numpy_float(each.dtype) else each for each in use.arrays])
 
 
 def first_line(error: BaseException) -> str:

@@ -47,15 +47,16 @@ def integer_dtypes(use: Subject) -> str:
 def _in_float64(use: Subject) -> tuple[Subject, bool]:
     """The subject in float64 if it runs there, and whether some part of it computes in less precision."""
     try:
-        wide = use.having([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
-                           else each for each in use.arrays]).cast(np.float64)  # NumPy cannot cast bfloat16 to it
+        wide = use.on_arrays([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
+                              else each for each in use.arrays]).cast(np.float64)  # NumPy cannot cast bfloat16 to it
         outs = [out for out in wide.run().outs if is_numpy_float(out.dtype)]
     except Exception:  # it does not run in float64, so its own dtype is checked
         return use, True
     coarse = _in_float32(outs)
     if coarse:  # a copy of float32 values looks the same: values between those of float32 decide
         with contextlib.suppress(Exception):
-            neighbour = wide.having([value * _ASIDE if is_numpy_float(value.dtype) else value for value in wide.arrays])
+            neighbour = wide.on_arrays([
+                value * _ASIDE if is_numpy_float(value.dtype) else value for value in wide.arrays])
             coarse = _in_float32([out for out in neighbour.run().outs if is_numpy_float(out.dtype)])
     return wide, any(out.dtype.itemsize < 8 for out in outs) or (coarse and not _integral(outs))
 
@@ -73,7 +74,7 @@ def _integral(outs: Sequence[np.ndarray]) -> bool:
 
 
 def _weighted_sum(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) -> float:
-    outs = use.having(arrays).run().outs
+    outs = use.on_arrays(arrays).run().outs
     for i, (out, g) in enumerate(zip(outs, out_grads or ())):
         if g is not None and out.shape != g.shape:
             raise Skipped(f"output {i} changes its shape when inputs move a little: give inputs where it does not")
@@ -83,8 +84,8 @@ def _weighted_sum(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) 
 def _move_inputs(use: Subject) -> Subject:
     """The same subject at slightly moved inputs, away from a point without a derivative."""
     rng = np.random.default_rng(5)
-    return use.having([each + (0.01 * rng.standard_normal(each.shape) * (0.1 + np.abs(each))).astype(each.dtype)
-                       if is_numpy_float(each.dtype) else each for each in use.arrays])
+    return use.on_arrays([each + (0.01 * rng.standard_normal(each.shape) * (0.1 + np.abs(each))).astype(each.dtype)
+                          if is_numpy_float(each.dtype) else each for each in use.arrays])
 
 
 def _find_disagreement(use: Subject, coarse: bool, ones: bool = False) -> tuple[int, Slope, list[Slope]] | None:
@@ -239,7 +240,7 @@ def second_order(use: Subject) -> str | None:
             continue
 
         def total(moved: np.ndarray, i: int = i) -> float:
-            grads = wide.having([*wide.arrays[:i], moved, *wide.arrays[i + 1:]]).run(out_grads, grads=True).grads
+            grads = wide.on_arrays([*wide.arrays[:i], moved, *wide.arrays[i + 1:]]).run(out_grads, grads=True).grads
             return float(sum((grads[j] * weight).sum() for j, weight in weights.items()))
 
         worst, _ = worst_slope(total, wide.arrays[i], seconds[i], coarse, i)
@@ -281,7 +282,7 @@ def directions(use: Subject) -> None:
 
         def total(step: np.ndarray, i: int = i, weight: np.ndarray = weight) -> float:
             arrays = [each + step * moves[j] if j in moves else each for j, each in enumerate(wide.arrays)]
-            outs = [out for out in wide.having(arrays).run().outs if is_numpy_float(out.dtype)]
+            outs = [out for out in wide.on_arrays(arrays).run().outs if is_numpy_float(out.dtype)]
             return float((outs[i] * weight).sum())
 
         worst, _ = worst_slope(total, np.zeros(()), np.asarray((derivative.asnumpy() * weight).sum()), coarse)
@@ -310,7 +311,7 @@ def attributes(use: Subject) -> str | None:
             variant = Use(use.op, use.arrays, {**use.given, field.name: changed}, use.train)
             variant.stochastic = use.stochastic
             variant.run()
-        except Exception:  # it refuses the value
+        except Exception:  # the operator refuses the value
             continue
         _look_for_cached(use, variant, field.name, value, changed)
         _check_gradient(variant, f"{field.name}={changed!r}", field.name)
@@ -344,14 +345,14 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
     def repeated(use: Use, times: int) -> list[np.ndarray]:
         arrays = [np.concatenate([a] * times) if i < use.count and a.ndim and len(a) == rows else a
                   for i, a in enumerate(use.arrays)]
-        return [out[:rows] for out in use.having(arrays).run().outs if out.ndim]
+        return [out[:rows] for out in use.on_arrays(arrays).run().outs if out.ndim]
 
     if any(map(disagreement, use.run().outs, other.run().outs)) or not use.arrays or not use.arrays[0].ndim:
         return
     rows = len(use.arrays[0])
     try:
         new, first, second = repeated(other, 3), repeated(use, 5), repeated(use, 7)
-    except Exception:  # other numbers of rows are refused
+    except Exception:  # the operator refuses other numbers of rows
         return
     if any(map(disagreement, new, first)) and not any(map(disagreement, first, second)):
         raise Failed(f"with {name}={changed!r} its results are still those of {name}={value!r} for inputs "

@@ -99,7 +99,7 @@ def _sizes(use: Use) -> list[Use]:
                         example = np.concatenate([example] * factor, axis) if factor else example.take([0], axis)
                 arrays.append(example)
             if sum(each.size for each in arrays) <= 1 << 16:
-                uses.append(use.having(arrays))
+                uses.append(use.on_arrays(arrays))
     return uses[:9]
 
 
@@ -121,7 +121,7 @@ def inferred(use: Subject) -> str | None:
     for variant in variants:
         try:
             specs = variant.op.specs(variant.arrays, variant.attrs)
-        except Exception:  # inputs that the operator refuses
+        except Exception:  # the operator refuses these inputs
             continue
         shapes, kinds = [spec.shape for spec in specs], [spec.dtype for spec in specs]
         _check_assignment(variant, shapes, kinds)
@@ -169,7 +169,7 @@ def _check_assignment(use: Use, shapes: Sequence[Any], kinds: Sequence[Any]) -> 
         with Recording(False, use.train):
             custom_op.forward(is_train=use.train, req=["write"] * len(outs), in_data=ins[:use.count], out_data=outs,
                               aux=ins[use.count:])
-    except Exception:  # another check reports that
+    except Exception:  # another check reports this error
         return
     widest = max([value.dtype.itemsize for value in use.arrays if is_floating(value.dtype)], default=0)
     for i, src in changed.items():
@@ -340,8 +340,9 @@ def dependencies(use: Subject) -> str | None:
         return None
     if use.op.traits.unread:
         unread = use.op.traits.unread
-        blind_use = use.having([np.full_like(value, np.nan if is_floating(value.dtype) else 0) if i in unread else value
-                                for i, value in enumerate(use.arrays)])
+        blind_use = use.on_arrays([
+            np.full_like(value, np.nan if is_floating(value.dtype) else 0) if i in unread else value
+            for i, value in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
     raise Skipped("it declares no dependencies")
@@ -463,6 +464,6 @@ def _checkpoint(use: TensorUse) -> None:
                            for name, each in zip(names, use.arrays[len(use.places):])})
         loaded: Any = load_arrays(path)
     expected = use.run()
-    restored = use.having([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
+    restored = use.on_arrays([*use.arrays[:len(use.places)], *[loaded[name].asnumpy() for name in names]]).run()
     if not use.stochastic:
         compare(restored, expected, use, "with weights that were saved and loaded")

@@ -116,7 +116,7 @@ class TensorUse(Subject):
         """The keyword arguments without tensors, for reports."""
         return {name: value for name, value in self.keywords.items() if name not in self.places}
 
-    def calling(self, function: Callable[..., Any]) -> TensorUse:
+    def with_function(self, function: Callable[..., Any]) -> TensorUse:
         """A copy of this subject that calls another function."""
         copied = copy.copy(self)
         copied.function = function
@@ -216,7 +216,7 @@ class TensorUse(Subject):
 def compiled(use: Subject) -> TensorUse:
     """The subject compiled into a graph."""
     tensors = _in_tensors(use)
-    return tensors.calling(Jitted(getattr(tensors.function, "function", tensors.function)))
+    return tensors.with_function(Jitted(getattr(tensors.function, "function", tensors.function)))
 
 
 def in_a_cell(use: Subject) -> TensorUse:
@@ -227,7 +227,7 @@ def in_a_cell(use: Subject) -> TensorUse:
         def construct(self, *args: Any, **keywords: Any) -> Any:
             return tensors.function(*args, **keywords)
 
-    cell = tensors.calling(Around().set_train(use.train))
+    cell = tensors.with_function(Around().set_train(use.train))
     cell.train = not use.train
     return cell
 

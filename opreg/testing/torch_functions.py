@@ -154,8 +154,8 @@ class TorchUse(ForeignUse):
 
     def _gradients(self, outs: Sequence[Any], head_grads: Heads, leaves: Sequence[Any], create_graph: bool = False
                    ) -> Sequence[Any]:
-        """Gradients of leaves; None without a path. With ``create_graph``, output gradients require gradients, too:
-        ``once_differentiable`` refuses only then."""
+        """Gradients of leaves; None for a leaf that the outputs do not depend on. With ``create_graph``, output
+        gradients require gradients, too: ``once_differentiable`` refuses only then."""
         heads = [None] * len(outs) if head_grads is None else head_grads
         pairs = [(out, (self.torch.ones_like(out) if head is None else self._tensor(head).to(out.device)
                         ).requires_grad_(create_graph))

@@ -100,7 +100,7 @@ class Subject:
         """Whether backward needs no output gradient."""
         return False
 
-    def having(self, arrays: Sequence[np.ndarray]) -> Self:
+    def on_arrays(self, arrays: Sequence[np.ndarray]) -> Self:
         """A copy of this subject with other inputs."""
         copied = copy.copy(self)
         copied.arrays = list(arrays)
@@ -117,13 +117,13 @@ class Subject:
 
     def in_mode(self, train: bool) -> Self:
         """A copy of this subject in training mode, or not."""
-        copied = self.having(self.arrays)
+        copied = self.on_arrays(self.arrays)
         copied.train = train
         return copied
 
     def cast(self, dtype: Any) -> Self:
         """A copy of this subject with floating inputs in another dtype."""
-        return self.having([each.astype(dtype) if is_numpy_float(each.dtype) else each for each in self.arrays])
+        return self.on_arrays([each.astype(dtype) if is_numpy_float(each.dtype) else each for each in self.arrays])
 
     def invoke(self, values: Sequence[Any], ctx: Context, out: Sequence[NDArray] | None = None) -> Any:
         """Call it with arrays."""
@@ -182,9 +182,9 @@ class Use(Subject):
         for i in floats:
             kind = found[i]
             arrays[i] = arrays[i].astype(kind if kind is not None and is_numpy_float(kind) else dtype)
-        return self.having(arrays)
+        return self.on_arrays(arrays)
 
-    def having(self, arrays: Sequence[np.ndarray]) -> Use:
+    def on_arrays(self, arrays: Sequence[np.ndarray]) -> Use:
         """The same use of other inputs."""
         use = type(self)(self.op, list(arrays), self.given, self.train)
         use.stochastic = self.stochastic

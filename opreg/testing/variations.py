@@ -49,7 +49,7 @@ def interleaved(use: Subject) -> None:
 _RUNS, _TURN = 20, 0.02
 
 
-def _in_step(lines: threading.Barrier) -> Callable[..., Any]:
+def _lockstep(lines: threading.Barrier) -> Callable[..., Any]:
     """A trace function that makes two threads run user code line by line together; a thread whose wait ends goes on
     alone."""
     def each(frame: types.FrameType, event: str, argument: object) -> Callable[..., Any] | None:
@@ -72,9 +72,9 @@ def threads(use: Subject) -> None:
     ready, wrong = threading.Barrier(len(pairs)), []
     runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
 
-    def in_step(lines: threading.Barrier, subject: Subject, heads: Heads, expected: Result) -> Result:
+    def run_in_lockstep(lines: threading.Barrier, subject: Subject, heads: Heads, expected: Result) -> Result:
         ready.wait()
-        sys.settrace(_in_step(lines))
+        sys.settrace(_lockstep(lines))
         try:
             return _run_like(subject, heads, expected)
         finally:
@@ -84,7 +84,7 @@ def threads(use: Subject) -> None:
     def run(subject: Subject, heads: Heads, expected: Result) -> None:
         try:
             for lines in runs:
-                compare(in_step(lines, subject, heads, expected), expected, use, "in two threads at once",
+                compare(run_in_lockstep(lines, subject, heads, expected), expected, use, "in two threads at once",
                         "store nothing outside of the call: both threads write to memory that calls share")
         except threading.BrokenBarrierError:
             pass  # the other thread found the fault
@@ -142,7 +142,7 @@ def traced(use: Subject) -> str | None:
         if isinstance(subject, Use) and isinstance(subject.attrs, CustomUse):
             compare(Result(expected.outs, []), _results_without_trace(subject), use, "traced",
                     f"{name_of_body(use)} {_NO_VALUES}")
-        compare(_run_like(graph.having(subject.arrays), out_grads, expected), expected, use,
+        compare(_run_like(graph.on_arrays(subject.arrays), out_grads, expected), expected, use,
                 "traced once and run on other inputs" if subject is moved_use else "traced",
                 f"{name_of_body(use)} {_NO_VALUES}")
     outside = sorted({name for function in _bodies(use) for name in _outside_values(function)})
@@ -166,7 +166,7 @@ def samples(use: Subject) -> None:
                                                          for i in range(use.count)]]):
         uses = [use, scaled_inputs(use), use]
         stacked = [np.stack([one.arrays[i] for one in uses]) if own else use.arrays[i] for i, own in enumerate(batched)]
-        alone = [use.having([one.arrays[i] if own else use.arrays[i] for i, own in enumerate(batched)]).run().outs
+        alone = [use.on_arrays([one.arrays[i] if own else use.arrays[i] for i, own in enumerate(batched)]).run().outs
                  for one in uses]
         with Recording(False, use.train):
             outs = vmap(outputs, tuple([0 if own else None for own in batched]))(
@@ -287,8 +287,8 @@ def empty(use: Subject) -> str | None:
     if not shapes or not shapes[0]:
         raise Skipped("its first input has no dimensions")
     rows = shapes[0][0]
-    none = use.having([value[:0] if i < len(shapes) and value.ndim and value.shape[0] == rows else value
-                       for i, value in enumerate(use.arrays)])
+    none = use.on_arrays([value[:0] if i < len(shapes) and value.ndim and value.shape[0] == rows else value
+                          for i, value in enumerate(use.arrays)])
     expected = None
     try:
         if isinstance(use, Use):

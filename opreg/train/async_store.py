@@ -142,7 +142,7 @@ class AsyncKVStore(DistKVStore):
         """Start again from the current weights, with the states of another optimizer; all ranks call this."""
         for name in self._entries:
             self._initial_state(name, updater)  # refused before anything has changed
-        self.barrier()  # no rank pushes after this
+        self.barrier()  # after it, no rank pushes any more
         for name, entry in self._entries.items():
             entry.fetch()
             self._kept[name] = entry.weight

@@ -146,7 +146,7 @@ class EvalMetric(Checked):
 
     def get_global(self) -> tuple[Any, Any]:
         """Name and value since the last ``reset``, not affected by ``reset_local``."""
-        if not self.global_num_inst:  # no update yet, or a subclass with one sum only
+        if not self.global_num_inst:  # no update so far, or the subclass has one sum only
             return self.get()
         return self.name, _python_number(self._value(self.global_sum_metric, self.global_num_inst))
 

@@ -229,7 +229,7 @@ class BaseModule(Checked):
         calls = {"binded": "bind", "params_initialized": "init_params", "optimizer_initialized": "init_optimizer"}
         missing = [calls[state] for state in states if not getattr(self, state)]
         if missing and not self.binded and "bind" not in missing:
-            missing.insert(0, "bind")  # the other calls need it, too
+            missing.insert(0, "bind")  # the other calls need a bound module
         if missing:
             raise OpError(f"the module is not ready: call {' and '.join(missing)} first")
 
@@ -379,12 +379,12 @@ class BaseModule(Checked):
                     self.logger.info("Epoch[%d] Train-%s=%f", epoch, name, value)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.perf_counter() - began)
                 arg_params, aux_params = self.get_params()
-                self.set_params(arg_params, aux_params)  # makes auxiliary states of all contexts equal
+                self.set_params(arg_params, aux_params)  # gives all contexts equal auxiliary states
                 _call(epoch_end_callback, epoch, self.symbol, arg_params, aux_params)
                 scores: list[tuple[str, float]] = []
                 if eval_data is not None:
                     scores = self.score(eval_data, validation_metric, score_end_callback=eval_end_callback, epoch=epoch,
-                                        batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
+                                        batch_end_callback=line.validation_callbacks(_callback_list(eval_batch_end_callback)))
                     for name, value in scores:
                         self.logger.info("Epoch[%d] Validation-%s=%f", epoch, name, value)
                 line.end(epoch, values, scores)

@@ -350,7 +350,7 @@ class Optimizer(Checked):
         """Whether its class or a program overrides the methods that count updates or compute rates."""
         return not vars(self).keys().isdisjoint(_RATES) or _rate_methods(type(self)) != _RATE_METHODS
 
-    def undivided(self) -> str | None:
+    def undivided_reason(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
         if vars(type(self)).get("elementwise") or _updates_by_operators(type(self)):
             return None
@@ -380,7 +380,7 @@ class Optimizer(Checked):
             for operand in (grad, *states):
                 array = operand._data
                 if array.shape != shape or array.dtype is not dtype or operand._ctx is not ctx:
-                    self._check(index, weight, grad, state)  # accepts states that have a shape of their own
+                    self._check(index, weight, grad, state)  # a check that accepts states with a shape of their own
                 arrays.append(array)
             rows.append(Row(index, name, ctx, kind, arrays))
         return rows
@@ -544,7 +544,7 @@ class Optimizer(Checked):
         result = None if other in members else members.get(name)
         for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:
             if other in vars(base):
-                result = None  # a call of the other method ends in this class or calls its base
+                result = None  # calls of the other method reach the definition of this class
             elif result is None and name in vars(base):
                 result = types.MethodType(vars(base)[name], self)
         return result

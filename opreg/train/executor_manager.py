@@ -121,7 +121,7 @@ class DataParallelExecutorManager:
 
     @property
     def grad_arrays(self) -> list[list[NDArray | None]]:
-        """The gradients of those."""
+        """The gradient of each weight on each context."""
         return self.execgrp.grad_arrays
 
     @property

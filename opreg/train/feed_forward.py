@@ -294,7 +294,7 @@ class FeedForward:
                 _call(epoch_end_callback, epoch, self.symbol, self.arg_params, self.aux_params)
                 if eval_data is not None:
                     module.score(eval_data, metric, epoch=epoch, score_end_callback=eval_end_callback,
-                                 batch_end_callback=line.validating(_callback_list(eval_batch_end_callback)))
+                                 batch_end_callback=line.validation_callbacks(_callback_list(eval_batch_end_callback)))
                     eval_data.reset()
                     scores = line.values(metric)
                 line.end(epoch, values, scores)
@@ -325,7 +325,7 @@ class FeedForward:
                 if nbatch == self.epoch_size:
                     return
             empty = empty + 1 if nbatch == began else 0
-            if empty > 1:  # at first the data may have ended with the epoch before
+            if empty > 1:  # before the first batch, the data may still be at the end of the last epoch
                 raise ArgumentError("fit: there are no batches")
             logger.info("Epoch[%d] Resetting Data Iterator", epoch)
             data.reset()

@@ -59,7 +59,7 @@ def create(metric: MetricLike, *args: Any, **kwargs: Any) -> EvalMetric:
     """
     if isinstance(metric, EvalMetric):
         if args or kwargs:
-            raise ArgumentError(f"metric: {metric.name} is there already, it takes no keywords")
+            raise ArgumentError(f"metric: {metric.name} is made already, so it takes no keywords")
         return metric
     if isinstance(metric, (list, tuple)):
         return CompositeEvalMetric([create(part, *args, **kwargs) for part in metric])
@@ -210,7 +210,7 @@ class TopKAccuracy(EvalMetric):
                 self._add(float((scores.astype("int64") == classes).sum()), classes.size)
                 continue
             count = min(self.top_k, scores.shape[1])
-            # sorted as in MXNet, so that the same of equal scores win
+            # sorted with float32 scores, as in MXNet, so that the same one of equal scores counts
             best = numpy.argsort(scores.astype("float32"), axis=1)[:, scores.shape[1] - count:]
             self._add(float((best == classes[:, None]).sum()), classes.size)
 

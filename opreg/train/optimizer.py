@@ -649,7 +649,7 @@ class LARS(SGD):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         if not isinstance(index, (list, tuple)) and self.multi_precision and weight.dtype == FLOAT16:
-            momentum, copy = state  # the order of SGD; other optimizers have the copy first
+            momentum, copy = state  # the order of states in SGD; in other optimizers the copy comes first
             state = copy, momentum
         Optimizer.update_multi_precision(self, index, weight, grad, state)
 

@@ -1,4 +1,4 @@
-"""States of optimizers in pickles of MXNet, read without running code of the pickle.
+"""States of optimizers in pickles of MXNet: written for MXNet, and read without running code of the pickle.
 
 ``Updater.get_states``, ``Module.save_optimizer_states`` and ``Trainer.save_states`` of MXNet write such a pickle: a
 dict of states, or a pair of this dict and the optimizer. Only arrays, numbers, texts and containers of those are read;
@@ -7,6 +7,8 @@ of an optimizer its class's name and its attributes. An object of any other clas
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +16,13 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.pickles import PICKLE_DAMAGE, SafeUnpickler
 
-from ..errors import FileFormatError
+from ..core.settings import Checked
+from ..errors import ArgumentError, FileFormatError
+from .lr_scheduler import LRScheduler
 
-__all__ = ["OTHER", "Pickled", "read_pickle"]
+__all__ = ["OTHER", "Pickled", "read_pickle", "write_pickle"]
 
-#: In the place of objects that are not needed, such as schedules of the rate.
+#: The value that replaces objects which are not needed, such as schedules of the rate.
 OTHER = object()
 
 
@@ -162,3 +166,79 @@ def _attribute(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _attribute(part) for key, part in value.items()}
     return value if value is None or isinstance(value, (int, float, str)) else OTHER
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+#: Attributes that MXNet's optimizers have and ours do not have, by the class's name.
+_ADDED: dict[str, dict[str, Any]] = {
+    "Optimizer": {"aggregate_num": 0},
+    "SGD": {"aggregate_num": 4}, "LARS": {"aggregate_num": 4, "skip": 0}, "LAMB": {"aggregate_num": 45},
+    "DCASGD": {"weight_previous": {}},
+    "LBSGD": {"aggregate_num": 0, "lbmult": 1, "cumgrads": {}, "adaptive": False, "admult": 1},
+}
+_COUNTS = ("_all_index_update_counts", "_index_update_count")
+
+
+def write_pickle(states: dict[Any, Any], optimizer: Checked | None) -> bytes:
+    """A pickle of states that MXNet 1.9 reads, and ``read_pickle``, too.
+
+    Parameters
+    ----------
+    states : dict
+        By index or name of the weight.
+    optimizer : Optimizer or None
+        The optimizer, if the pickle is to contain it.
+
+    Raises
+    ------
+    ArgumentError
+        If MXNet does not have the optimizer, or a state or an attribute cannot be pickled.
+    """
+    return b"\x80\x03" + b"".join(_pickled(states if optimizer is None else (states, optimizer))) + b"."
+
+
+def _pickled(value: Any) -> Iterator[bytes]:
+    """Instructions of a pickle that leave the value on the stack."""
+    if isinstance(value, NDArray):
+        yield b"cmxnet.ndarray.ndarray\nNDArray\nN\x85R"
+        yield from _pickled({name: bytearray(part) for name, part in value.__getstate__().items()})
+        yield b"b"
+    elif isinstance(value, Checked):  # the optimizer, or a schedule of the rate
+        yield f"c{_module_in_mxnet(type(value))}\n{type(value).__name__}\n".encode() + b")\x81"
+        yield from _pickled(_attributes_in_mxnet(value))
+        yield b"b"
+    elif isinstance(value, dict):
+        yield b"}("
+        for pair in value.items():
+            yield from map(b"".join, map(_pickled, pair))
+        yield b"u"
+    elif isinstance(value, (tuple, list)):
+        yield b"("
+        yield from map(b"".join, map(_pickled, value))
+        yield b"t" if isinstance(value, tuple) else b"l"
+    else:
+        try:
+            yield pickle.dumps(value.item() if isinstance(value, np.generic) else value, 3)[2:-1]
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            raise ArgumentError(f"optimizer states: {type(value).__name__} cannot be pickled: {error}") from error
+
+
+def _module_in_mxnet(cls: type) -> str:
+    """The module of MXNet that has the class; the class's own if it is a user's."""
+    if not cls.__module__.startswith("opreg."):
+        return cls.__module__
+    if cls.__name__ == "AdamW":
+        raise ArgumentError("optimizer states: MXNet 1.9 has no optimizer AdamW, so it cannot read its states")
+    if cls.__name__ == "GroupAdaGrad":
+        return "mxnet.optimizer.contrib"
+    return "mxnet.lr_scheduler" if issubclass(cls, LRScheduler) else "mxnet.optimizer.optimizer"
+
+
+def _attributes_in_mxnet(value: Checked) -> dict[str, Any]:
+    """The attributes of an optimizer or a schedule, without those that only ours have."""
+    attributes: dict[str, Any] = {}
+    for cls in reversed(type(value).__mro__):
+        attributes.update(_ADDED.get(cls.__name__, {}))
+    return attributes | {name: part for name, part in vars(value).items()
+                         if name != "param_dict" and (name in _COUNTS or not name.startswith("_"))}

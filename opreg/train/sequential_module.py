@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
-from ..errors import ArgumentError, did_you_mean, refuse_misspelt
+from ..errors import ArgumentError, refuse_keywords, refuse_misspelt
 from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
 from .base_optimizer import Optimizer
 from .initializer import InitializerLike
@@ -60,9 +60,7 @@ class SequentialModule(BaseModule):
             Whether outputs of the module before are matched to its inputs by order instead of name.
         """
         keywords = [self.META_TAKE_LABELS, self.META_AUTO_WIRING]
-        for name in kwargs:
-            if name not in keywords:
-                raise ArgumentError(f"SequentialModule.add: no word {name!r}. {did_you_mean(name, keywords)}")
+        refuse_keywords("SequentialModule.add", kwargs.keys() - keywords, keywords)
         self._modules.append(module)
         self._metas.append(kwargs)
         self.binded = self.params_initialized = self.optimizer_initialized = False

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _FORMAT = "opreg optimizer states 1"
 _NAME = "optimizer states"
-_DEEPEST = 8  # no optimizer's tuples are half as deep
+_DEEPEST = 8  # the tuples of each optimizer are less than half as deep
 
 
 class Saved(NamedTuple):

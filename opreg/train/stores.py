@@ -62,8 +62,8 @@ class KVStoreBase:
         """Whether it has a capability; ``"optimizer"`` is the only one."""
         raise NotImplementedError
 
-    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
-        """Write the optimizer's states to a file."""
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False, format: str = "npz") -> None:
+        """Write the optimizer's states to a file, with ``format="mxnet"`` one that MXNet reads."""
         raise NotImplementedError
 
     def load_optimizer_states(self, fname: str) -> None:
@@ -334,10 +334,10 @@ class KVStore(KVStoreBase):
                                 f"{dict(compression_params)!r}")
         self._threshold = threshold
 
-    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False) -> None:
+    def save_optimizer_states(self, fname: str, dump_optimizer: bool = False, format: str = "npz") -> None:
         """Write the optimizer's states to a file, completely or not at all."""
         with atomic_write(fname) as file:
-            file.write(self._states().get_states(dump_optimizer))
+            file.write(self._states().get_states(dump_optimizer, format))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""

@@ -293,7 +293,7 @@ class Module(BaseModule):
                     f"{', '.join(desc.name for desc in labels)}. Module(label_names=...) names them")
             if {*self._label_names, *(desc.name for desc in labels)} & set(self._symbol.list_arguments()):
                 raise ArgumentError(text)
-            self.logger.warning(text)  # only metrics need them
+            self.logger.warning(text)  # only metrics read these labels, so this is no error
         return data, labels
 
     def reshape(self, data_shapes: Descriptions, label_shapes: Descriptions | None = None) -> None:
@@ -362,7 +362,7 @@ class Module(BaseModule):
         fill: Fill | None = None if initializer is None else create(initializer)
         first, attrs, states = self._exec_group.execs[0], self._symbol.attr_dict(), beginnings(self._symbol._graph())
         attrs = {**attrs, **{name: {**attrs.get(name, {}), "__init__": text} for name, text in states.items()}}
-        todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # write nothing before all is checked
+        todo: list[tuple[NDArray, NDArray | InitDesc]] = []  # writes happen after all checks
         for what, arrays, names, params in (("weight", first.arg_dict, self._param_names, arg_params),
                                             ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             if not allow_extra:
@@ -462,12 +462,13 @@ class Module(BaseModule):
         group, count = self._exec_group, len(self._context)
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
         store, on_store = _create_kvstore(kvstore, count, weights)
-        if self._reduction is not None:  # in a store that was set before
+        if self._reduction is not None:  # the store of before summed gradients during backward
             self._reduction = None
             group.reduce(None)
         if isinstance(kvstore, str) and type(store) is KVStore and self._compression_params is None:
-            store, on_store = None, False  # update() does both in one step
-        copies = count if store is not None and not on_store else 1  # each context updates its own weights
+            store, on_store = None, False  # update() reduces and updates in one step
+        # without updates in the store, each context updates its own weights
+        copies = count if store is not None and not on_store else 1
         names: dict[int | str, str] = {i * copies + k: name for i, name in enumerate(self._param_names)
                                        for k in range(copies)}
         workers = store.num_workers if store is not None and "dist" in store.type and "_sync" in store.type else 1
@@ -479,12 +480,12 @@ class Module(BaseModule):
             self.logger.warning("init_optimizer: the optimizer multiplies gradients by %s, not by one over the batch "
                                 "size, %s", optimizer.rescale_grad, scale)
         if not optimizer.idx2name:
-            optimizer.idx2name = names  # factors of rates and decay are not changed
+            optimizer.idx2name = names  # factors of rates and of decay that were set by name stay as they are
         if isinstance(store, DistKVStore):
             store.agree("the network", parts.structure(self._symbol))
         if isinstance(kvstore, str) and type(store) is DistKVStore and self._compression_params is None and count == 1:
             self._reduce(store, optimizer)
-            store, on_store = None, False  # every rank updates its weights, with gradients summed during backward
+            store, on_store = None, False  # every rank updates its own weights; gradients are summed during backward
         self._optimizer, self._updater = optimizer, None if on_store else optimizers.get_updater(optimizer)
         self._kvstore, self._update_on_kvstore = store, on_store
         if store is not None:
@@ -502,7 +503,7 @@ class Module(BaseModule):
         """Copy the weights of rank 0, and sum gradients over all ranks from now on."""
         group = self._exec_group
         weights = {name: group.execs[0].arg_dict[name] for name in self._param_names}
-        store.set_optimizer(optimizer)  # checks that all ranks have the same optimizer
+        store.set_optimizer(optimizer)  # raises an error if ranks have different optimizers
         _initialize_kvstore(store, group.param_arrays, weights, group.param_names, True)
         self._reduction = Reduction(world(), weights=[name for name in self._param_names
                                                           if group.execs[0].grad_dict[name] is not None])
@@ -518,14 +519,22 @@ class Module(BaseModule):
         self._kvstore, self._update_on_kvstore = shared_module._kvstore, shared_module._update_on_kvstore
         self.optimizer_initialized = True
 
-    def save_optimizer_states(self, fname: str) -> None:
-        """Write the optimizer's states to a file, completely or not at all."""
+    def save_optimizer_states(self, fname: str, format: str = "npz") -> None:
+        """Write the optimizer's states to a file, completely or not at all.
+
+        Parameters
+        ----------
+        fname : str
+            The file.
+        format : {"npz", "mxnet"}
+            The format. MXNet reads ``"mxnet"``, which contains the optimizer, since MXNet has the counts there.
+        """
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname)
+            self._kvstore.save_optimizer_states(fname, format == "mxnet", format)
             return
         with atomic_write(fname) as file:
-            file.write(self._updater.get_states())
+            file.write(self._updater.get_states(format == "mxnet", format))
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
@@ -556,7 +565,7 @@ class Module(BaseModule):
 
     def _load(self, data_batch: Any, is_train: bool | None) -> None:
         """Copy a batch to the executors, which switch to its shapes."""
-        listed = isinstance(data_batch, list)  # a named tuple is a batch
+        listed = isinstance(data_batch, list)  # a named tuple is one batch, not a list of batches
         batches = data_batch if listed else [data_batch]
         if listed and len(batches) != len(self._exec_group.execs):
             raise ArgumentError(f"forward: expected {len(self._exec_group.execs)} batches, one for each context, got "
@@ -565,7 +574,7 @@ class Module(BaseModule):
                                       getattr(batches[0], "provide_data", None))
         labels = [list(getattr(batch, "label", None) or ()) for batch in batches]
         if not self._label_shapes:
-            labels = [[] for _ in batches]  # it is bound without labels
+            labels = [[] for _ in batches]  # the module was bound without labels
         if is_train and self._label_shapes and not any(labels) and not self._unlabelled:
             self._unlabelled = True
             self.logger.warning("the training batch has no labels; %s keep their values",
@@ -650,7 +659,7 @@ class Module(BaseModule):
         weights = [first.arg_dict[name] for name in names]
         grads: list[Any] = [first.grad_dict[name] for name in names]
         for executor in self._exec_group.execs[1:]:
-            others: Any = executor.grad_dict  # no gradient is None, since the first context has all
+            others: Any = executor.grad_dict  # each gradient exists, since those of the first context do
             grads = [grad + others[name].as_in_context(grad.context) for name, grad in zip(names, grads)]
         self._updater([self._numbers[name] for name in names], grads, weights)  # in one call, which is faster
         for executor in self._exec_group.execs[1:]:

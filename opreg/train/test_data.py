@@ -35,7 +35,7 @@ __all__ = ["download", "nearby", "get_mnist", "get_mnist_ubyte", "get_mnist_iter
 _MNIST = "http://data.mxnet.io/data/mnist/"
 _SECONDS = 30
 
-#: Exceptions of unpacking a damaged zip file.
+#: Exceptions that unpacking a damaged zip file raises.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, struct.error)
 
 

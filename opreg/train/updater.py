@@ -15,6 +15,7 @@ from ..builtin.optimizers.bound_updates import Row, WeightGroup
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
+from .pickled_states import write_pickle
 
 if TYPE_CHECKING:
     from opreg.symbol.sharding import Sharding
@@ -110,9 +111,9 @@ class Updater:
             return f"{type(self).__name__} defines its own updates"
         return self.optimizer.one_by_one()
 
-    def undivided(self) -> str | None:
+    def undivided_reason(self) -> str | None:
         """The reason why a part of a weight cannot be updated separately; None if all elements are independent."""
-        return self.optimizer.undivided()
+        return self.optimizer.undivided_reason()
 
     def rows(self, index: Sequence[Index], grad: Sequence[NDArray], weight: Sequence[NDArray]) -> list[Row]:
         """Weights in the form of ``count_updates``.
@@ -137,23 +138,44 @@ class Updater:
         """A state, moved to a device."""
         return mapped(state, lambda array: array.as_in_context(context))
 
-    def get_states(self, dump_optimizer: bool = False) -> bytes:
+    def get_states(self, dump_optimizer: bool = False, format: str = "npz") -> bytes:
         """All states as bytes, with the update counts.
 
-        The bytes are a ``.npz`` file of numbers and names, never code. States that are divided among ranks are
-        gathered, for which all ranks have to call this.
+        The bytes are a ``.npz`` file of numbers and names, never code, or a pickle for MXNet, which has the counts
+        only with the optimizer. States that are divided among ranks are gathered, for which all ranks have to call
+        this.
 
         Parameters
         ----------
         dump_optimizer : bool
             Whether the optimizer's own settings are included.
+        format : {"npz", "mxnet"}
+            The format. ``set_states`` reads both.
+
+        Raises
+        ------
+        ArgumentError
+            For another format, or for an optimizer that MXNet does not have.
+
+        Examples
+        --------
+        >>> import opreg as mx
+        >>> updater = get_updater(mx.optimizer.create("adam"))
+        >>> updater(0, mx.nd.array([1, 1]), mx.nd.array([1, 2]))
+        >>> states = updater.get_states(dump_optimizer=True, format="mxnet")
+        >>> updater.set_states(states); updater.optimizer.num_update
+        1
         """
+        if format not in ("npz", "mxnet"):
+            raise ArgumentError(f"optimizer states: format must be 'npz' or 'mxnet', got {format!r}")
         optimizer = self.optimizer
-        more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()
         states = self.states
         if self.sharding is not None:
             synced = {i: state for i, state in states.items() if self.states_synced.get(i, True)}
             states = {**states, **self.sharding.gathered(synced)}
+        if format == "mxnet":
+            return write_pickle(states, optimizer if dump_optimizer else None)
+        more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()
         return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:

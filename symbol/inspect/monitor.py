@@ -36,7 +36,7 @@ class Monitor:
 
     def watch(self, plan: Plan) -> None:
         """Attach the monitor to a plan."""
-        arrays = plan.arrays  # not the plan, which would be a cycle
+        arrays = plan.arrays  # the function refers to the arrays and not to the plan, which would be a cycle
 
         def report(step: Step, node: Node, work: Function) -> None:
             work()

@@ -264,7 +264,7 @@ def profile(plan: Plan, halves: Sequence[tuple[str, Segment]], bound: Bound, run
                 run_once()
         finally:
             for segment, clock in clocks:
-                segment.take_off(clock)
+                segment.detach(clock)
         steps = [(half, number, step) for half, segment in halves for number, step in enumerate(segment.steps)
                  if step.run]
     return _profile_of_times(plan, steps, [times[step] for _, _, step in steps], least, int(runs))

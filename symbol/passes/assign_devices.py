@@ -25,7 +25,7 @@ def assign_devices(program: Program) -> Program:
     placed: list[Node] = []
 
     def moved(entry: Entry, ctx: Context) -> Entry:
-        if contexts.get(entry[0], ctx) == ctx:  # no context yet: only the shape of this input is read
+        if contexts.get(entry[0], ctx) == ctx:  # a node without a context: only the shape of this input is read
             return entry
         if (entry, ctx) not in copies:
             source, index = entry
@@ -45,7 +45,8 @@ def assign_devices(program: Program) -> Program:
         if node.op is None:
             contexts.setdefault(node, ctx)
             placed.append(node)
-            for entry, place in zip(program.heads, bound.places):  # here, so that the copies belong to forward
+            # copies of outputs are made here, as a part of forward
+            for entry, place in zip(program.heads, bound.places):
                 if entry[0] is node:
                     home(entry, place)
             continue

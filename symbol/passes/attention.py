@@ -148,7 +148,7 @@ class _Chain:
             if mask_rule is not None:
                 mask = mask if np.dtype(mask.dtype).kind == "b" else ops.Cast(mask, dtype="bool")
                 mask = mask if mask_rule.where else ops.logical_not(mask)
-                with np.errstate(over="ignore"):  # round the constant as the scores it replaces
+                with np.errstate(over="ignore"):  # the constant is rounded in the dtype of the scores that it replaces
                     fill = float(np.array(mask_rule.fill).astype(tracer.value(self.query.entry).dtype))
                 words["fill"] = fill
             operands.append(mask)

@@ -28,7 +28,7 @@ def fold_constants(program: Program) -> Program:
     for node in program.nodes:
         if node.op is None or (node.inputs and node.inputs[0] not in values):
             continue
-        if _may(node, program) and all(entry in values for entry in node.inputs):
+        if _is_foldable(node, program) and all(entry in values for entry in node.inputs):
             values.update(zip([(node, i) for i in range(node.count)], _compute_node(node, values, program)))
     if not values:
         return program
@@ -48,7 +48,7 @@ def fold_constants(program: Program) -> Program:
     return program
 
 
-def _may(node: Node, program: Program) -> bool:
+def _is_foldable(node: Node, program: Program) -> bool:
     """Whether a node may be computed at bind."""
     op = node.op
     assert op is not None

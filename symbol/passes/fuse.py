@@ -146,8 +146,8 @@ class _Group:
     def __init__(self, shape: Shape, era: int):
         self.members: list[Node] = []
         self.shape = shape
-        self.era = era  # -1 once an operator outside of the group has read from it
-        self.busy = 0  # the number of other operators before its last member
+        self.era = era  # the era in which the group began; -1 once an operator outside of the group has read from it
+        self.busy = 0  # the count of other operators before its last member
         self.last = -1
         self.into: _Group | None = None  # the group that it was merged into
 
@@ -260,7 +260,7 @@ def _costs(program: Program, expressions: dict[Node, Expression], split: int) ->
                 same = program.specs[source[0]][source[1]].shape == spec.shape
                 cost += costs.get(source, storing + 1) if same or not costs.get(source) else storing + 1
         if cost <= storing:
-            costs[entry] = max(cost, 1)  # at least 1, since it is not stored
+            costs[entry] = max(cost, 1)  # at least 1, since the entry is not stored
             if entry in read:
                 again.add(entry)
         elif entry in stored or entry in read:
@@ -333,7 +333,7 @@ class _Composer:
                           factored if self._free(group, exported) else None)
         sources = list(terms.inputs)
         for node, result in zip(exported, composed.results):
-            if result < 0:  # it equals an input
+            if result < 0:  # the result equals an input
                 became[node, 0] = sources[-1 - result]
         if composed.expression is None:
             return []
@@ -382,7 +382,7 @@ class _Terms:
             return self.places[entry]
         constant = _constant(node)
         if constant is not None:
-            return repr(constant)  # text is no index, and distinguishes 0.0 from -0.0
+            return repr(constant)  # a text differs from all indices, and distinguishes 0.0 from -0.0
         if self.costs.get(entry):
             return self.add(node)
         return self.inputs.setdefault(self.became.get(entry, entry), -1 - len(self.inputs))

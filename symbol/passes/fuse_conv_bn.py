@@ -67,9 +67,10 @@ def fuse_conv_bn(program: Program) -> Program:
             readers.setdefault(entry, []).append(node)
     for entry in program.heads:
         readers.setdefault(entry, []).append(None)
-    tails: dict[Node, _Tail] = {}  # by their last members
+    tails: dict[Node, _Tail] = {}  # the tails, by their last members
     taken: set[Node] = set()
-    for node in reversed(program.nodes):  # if two convolutions are added, the later one includes the sum
+    # in reverse order: if two convolutions are added, the later one includes the sum
+    for node in reversed(program.nodes):
         if node.op is not None and node.op.rules.tail is not None and program.contexts[node].xp is np:
             tail = _tail(node, node.op.rules.tail(node.attrs), program, readers, taken)
             if len(tail.members) > 1:

@@ -51,7 +51,8 @@ def _opens(program: Program, node: Node) -> bool:
         return False
     if op.rules.inline is not None:
         return True
-    monitored = program.watched and node.built_in and not effects.varies(op)  # monitors know it by its own name
+    # the node keeps its name, by which monitors know it
+    monitored = program.watched and node.built_in and not effects.varies(op)
     return runs_body(op, program.bound.place(node).xp) and not monitored
 
 

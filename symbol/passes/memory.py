@@ -66,7 +66,7 @@ class _FreeRanges:
                     break
         if best >= 0:
             offset, length = self.by_offset.pop(best)
-        elif self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last range can grow
+        elif self.by_offset and sum(self.by_offset[-1]) == self.end:  # the last free range can grow
             offset, length = self.by_offset.pop()
         else:
             offset, length = self.end, 0
@@ -151,7 +151,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
                 continue
             end = ends.get(entry, -1)
             if end < 0:
-                continue  # never read: no memory
+                continue  # an entry that is never read has no memory
             taken = _takeover(node, i, spec, position, storage, view_of, full_views, ctx) if end >= position else None
             if taken is not None:
                 reused = storage[taken]
@@ -163,7 +163,7 @@ def plan_memory(nodes: Sequence[Node], specs: Mapping[Node, Sequence[Spec]], con
             reused.last = max(end, position)
             dying.setdefault(reused.last, []).append(reused)
         for dead in dying.pop(position, ()):
-            if dead.last == position:  # otherwise a later entry uses this memory
+            if dead.last == position:  # if not, a later entry uses this memory
                 frees[dead.ctx].give(dead.offset, dead.nbytes)
                 dead.last = -2
     memory.arena = {ctx: free.end for ctx, free in frees.items()}

@@ -112,7 +112,7 @@ reduce_scatter_wait = _operator("_reduce_scatter_wait", ("bucket", "part"), _gra
 reduce_move = private("_reduce_move", ("bucket",), "Poll the reductions in flight.", outputs=(), has_side_effect=True,
                       unread=(0,), types=lambda ins, outs: (ins, outs))
 
-#: Operators by whether each rank gets a part, and by step.
+#: The operator that starts a reduction or waits for it, by whether each rank gets only its part.
 _OPERATORS = {(False, "start"): allreduce_start, (False, "wait"): allreduce_wait,
               (True, "start"): reduce_scatter_start, (True, "wait"): reduce_scatter_wait}
 
@@ -318,7 +318,7 @@ def _is_long(program: Program, node: Node) -> bool:
 def _new_reduction(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _BucketReduction:
     grads = program.bound.grads
     count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
-    written = grads[members[0].node][1] == "write"  # the same for all members of a bucket
+    written = grads[members[0].node][1] == "write"  # all members of a bucket have the same request
     pinned = joined([grads[member.node][0] for member in bucket.members], count) if written else None
     return _BucketReduction(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 

@@ -30,7 +30,7 @@ from .cse import pure
 
 __all__ = ["rematerialize", "recompute_setting", "RECOMPUTED"]
 
-_LEAST = 8  # the length that every chain may have
+_LEAST = 8  # a chain of at most this length is always accepted
 _FORCED = "__force_mirroring__"
 #: The tag of nodes that are run again. Their values must equal those of forward to the last bit, since gradients of
 #: maxima compare them with others.
@@ -95,8 +95,8 @@ class _Choice:
         self.moving = set(states)
         self.root: dict[Entry, Entry | None] = {}
         self.depth: dict[Entry, int] = {}
-        self.saved: dict[Entry, list[Entry]] = {}  # entries that need not be stored if their root is
-        self.most = max(_LEAST, math.isqrt(sum(self._may(node) for node in forward)))
+        self.saved: dict[Entry, list[Entry]] = {}  # by root, the entries that need not be stored if the root is
+        self.most = max(_LEAST, math.isqrt(sum(self._is_repeatable(node) for node in forward)))
         for node in forward:
             self._visit(node)
         for root, entries in self.saved.items():
@@ -106,7 +106,7 @@ class _Choice:
     def _nbytes(self, entries: Iterable[Entry]) -> int:
         return nbytes(self.program.specs[node][i] for node, i in entries)
 
-    def _may(self, node: Node) -> bool:
+    def _is_repeatable(self, node: Node) -> bool:
         """Whether a node may be run again, or has a rule that computes its result otherwise."""
         op = node.op
         if op is None or not (self.recompute or _is_forced(node)):
@@ -122,7 +122,7 @@ class _Choice:
         if node.op is None:
             self._note(entries[0], None, 0)
             return
-        if not self._may(node):
+        if not self._is_repeatable(node):
             for entry in entries:
                 self._keep(entry)
             return
@@ -173,7 +173,7 @@ class _Copies:
     def __init__(self, program: Program, forward: Sequence[Node], chosen: _Choice):
         self.source, self.has = program, chosen.has
         self.place = {node: number for number, node in enumerate(forward)}
-        self.became: dict[Entry, Entry] = {}  # entries of forward to their copies
+        self.became: dict[Entry, Entry] = {}  # copies of forward's entries, by entry
         self.nodes: list[Node] = list(forward)
 
     def program(self) -> Program:
@@ -189,7 +189,7 @@ class _Copies:
             self.nodes.append(replaced(node, inputs, program.specs, moved))
         program.heads = [moved.get(entry, entry) for entry in program.heads]
         program.nodes = reachable(self.nodes, program.heads, read=True)
-        if any(node not in program.specs for node in program.nodes):  # nodes that rules made
+        if any(node not in program.specs for node in program.nodes):  # nodes without specs, which rules have made
             program.specs = inference.infer(program.graph, {}, {}, program.specs)
         return program
 

@@ -35,7 +35,7 @@ def _views_everything(node: Node, spec: Spec, specs: Mapping[Node, Sequence[Spec
     try:
         base = placeholder(spec)
         view = node.op.rules.as_view(base, node.attrs, [out.shape for out in specs[node]])  # type: ignore[union-attr]
-    except Exception:  # when memory is planned, the same error names the node
+    except Exception:  # an error here is raised again, with the node's name, when memory is planned
         return False
     first = as_list(view)[0]
     return first is not None and first.shape == base.shape and (base.size == 0 or (
@@ -45,7 +45,7 @@ def _views_everything(node: Node, spec: Spec, specs: Mapping[Node, Sequence[Spec
 
 def simplify(program: Program) -> Program:
     """Drop identities, and nodes that are not needed without them. The order stays."""
-    drops = program.is_train or bool(program.destinations)  # gradients read the mask
+    drops = program.is_train or bool(program.destinations)  # if there are gradients, they read the mask
 
     @functools.cache
     def beside() -> set[Node]:

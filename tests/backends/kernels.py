@@ -72,7 +72,7 @@ def called(use: Use, ins: Sequence[np.ndarray] | None = None, outs: Sequence[np.
 def computed(call: Call, kernel: Kernel, bound: Callable[[], object] = lambda: None) -> str | None:
     """Results of a kernel for a call, new states included, or its reason to decline. ``bound`` is called before it
     runs."""
-    after = [] if kernel.adds else call.aside()
+    after = [] if kernel.adds else call.redirect_adds()
     reason = None if kernel.accepts is None else kernel.accepts(call)
     if reason is not None:
         return reason

@@ -181,7 +181,7 @@ def test_plans_are_recorded_as_those_of_all_devices(monkeypatch):
     class Recorded(Recorder):
         nbytes = 0
 
-        def warming(self):
+        def warm_up(self):
             return contextlib.nullcontext()
 
         def record(self, functions):

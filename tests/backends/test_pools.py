@@ -45,10 +45,10 @@ def test_after_another_library_has_computed_products_use_one_thread(clock):
     work = blas.Watched(lambda: None, 1_000_000)
     work()
     assert clock.held == 0
-    blas.aside()
+    blas.report_other_threads()
     work()
     clock.now += 0.8 * blas.ASIDE
-    blas.aside()
+    blas.report_other_threads()
     clock.now += 0.8 * blas.ASIDE
     work()
     assert clock.held == 2
@@ -59,7 +59,7 @@ def test_after_another_library_has_computed_products_use_one_thread(clock):
 
 def test_a_thread_that_waited_long_goes_on_alone(clock):
     blas.Watched.until = clock.now + 9.0
-    blas.aside()
+    blas.report_other_threads()
     assert blas.Watched.until == clock.now + 9.0
 
 

@@ -172,7 +172,7 @@ def check(use: Use, kernel: Kernel, run: Run, plain: Call | None, there: There =
     ins = [there.place("own" if i in moved and name in READ else name, numbers)
            for i, (name, numbers) in enumerate(zip(run.ins, use.arrays))]
     if not {"own", *WRITTEN}.issuperset(run.ins):
-        plain = reference(use.having([np.array(place.array) for place in ins]))
+        plain = reference(use.on_arrays([np.array(place.array) for place in ins]))
     if plain is None:
         return None
     before = [np.resize(np.arange(1, 8), out.shape).astype(out.dtype) for out in plain.outs]
@@ -228,7 +228,7 @@ def test_eager_calls_on_views_equal_the_reference(name: str) -> None:
         if way in READ and (use.op.traits.mutates or use.op.traits.states or name in RELATED):
             continue
         places = [Place(way, numbers) for numbers in use.arrays]
-        like = use.having([np.array(place.array) for place in places])
+        like = use.on_arrays([np.array(place.array) for place in places])
         with fast():
             try:
                 given = heads(use, eager(like).outs)

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from opreg.core.registry import get
 from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array
+from tests.questions import of_each
 
 _CORNERS = st.floats(0, 1, width=32)
 _BOXES = st.integers(1, 40).flatmap(lambda n: arrays("float32", (n, 6), elements=_CORNERS))
@@ -73,7 +74,7 @@ def test_encoded_boxes_are_decoded() -> None:
     assert mask.all()
 
 
-@pytest.mark.parametrize("name, shapes, attrs, kind, words", [
+@of_each([
     ("_contrib_box_nms", [(4, 5)], {}, AttrError, "coord_start=2"),
     ("_contrib_box_nms", [(4, 6)], {"score_index": 6}, AttrError, "score_index=6"),
     ("_contrib_box_iou", [(2, 4), (2, 5)], {}, ShapeError, "rhs"),

@@ -11,6 +11,7 @@ from opreg.core import generators
 from opreg.core.registry import get
 from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array, autograd
+from tests.questions import of_each
 
 _IMAGE = np.random.default_rng(0).uniform(20, 200, (4, 5, 3))
 
@@ -88,7 +89,7 @@ def test_bytes_are_resized_to_the_bit_as_by_mxnet(shape: tuple, size: tuple, exp
         assert (interp, zlib.crc32(made)) == (interp, code)
 
 
-@pytest.mark.parametrize("name, shape, attrs, kind, words", [
+@of_each([
     ("_image_crop", (4, 5, 3), {"x": 4, "y": 0, "width": 2, "height": 2}, AttrError, "x=4"),
     ("_image_crop", (4, 5, 3), {"x": 0, "y": -1, "width": 2, "height": 2}, AttrError, "y=-1"),
     ("_image_to_tensor", (4, 5), {}, ShapeError, "height, width, channel"),

@@ -12,6 +12,7 @@ from opreg.core.registry import get
 from opreg.core.spec import ANY
 from opreg.errors import DTypeError, ShapeError
 from opreg.ndarray import autograd
+from tests.questions import of_each
 
 _X = np.random.default_rng(0).standard_normal((2, 4, 4))
 SYMMETRIC = _X @ _X.swapaxes(-1, -2) + np.eye(4)
@@ -89,7 +90,7 @@ def test_a_matrix_that_cannot_be_decomposed_raises_an_error():
         nd.linalg.inverse(nd.zeros((2, 2)))
 
 
-@pytest.mark.parametrize("name, shapes, attrs, words", [
+@of_each([
     ("potrf", [(2, 3)], {}, "(..., n, n)"),
     ("det", [(3,)], {}, "matrix"),
     ("gelqf", [(3, 2)], {}, "columns >= rows), got (3, 2)"),

@@ -28,6 +28,7 @@ from opreg.errors import AttrError, DTypeError, OpError, ShapeError
 from opreg.ndarray import array, cpu
 from opreg.ndarray.autograd import grad, record
 from opreg.symbol import Variable, load_json
+from tests.questions import of_each
 
 _RULE = settings(deadline=None, max_examples=80, derandomize=True)
 _SHAPES = array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
@@ -301,7 +302,7 @@ def test_files_of_mxnet_with_numpys_operators_load():
 # ------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize("error, message, name, inputs, attrs", [
+@of_each([
     (ShapeError, "do not broadcast", "_npi_equal", [np.ones(2), np.ones(3)], {}),
     (ShapeError, "the axes to sum over have different lengths", "_npi_matmul", [np.ones((2, 3)), np.ones((2, 3))], {}),
     (ShapeError, "at least one axis each", "_npi_matmul", [np.ones(()), np.ones(2)], {}),

@@ -222,7 +222,7 @@ def _inputs_stay(row: Row) -> None:
     if use.op.traits.unread:
         blind = [np.full_like(each, np.nan if each.dtype.kind == "f" else 0) if i in use.op.traits.unread else each
                  for i, each in enumerate(use.arrays)]
-        for out, other in zip(result.outs, eager(use.having(blind)).outs):
+        for out, other in zip(result.outs, eager(use.on_arrays(blind)).outs):
             np.testing.assert_array_equal(out, other)
 
 
@@ -269,7 +269,7 @@ def _empty(row: Row) -> None:
     """A first dimension of zero is computed, or refused with an error of opreg."""
     use = _use(row)
     batch = use.arrays[0].shape[0]
-    none = use.having([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
+    none = use.on_arrays([each[:0] if each.ndim and each.shape[0] == batch else each for each in use.arrays])
     try:
         _, shapes = use.op.infer_shapes([each.shape for each in none.arrays],
                                         [None] * len(use.op.signature.outputs(use.attrs)), use.attrs)
@@ -283,7 +283,7 @@ def _empty(row: Row) -> None:
 def _scalars(row: Row) -> None:
     """Inputs without axes are computed, or refused with an error of opreg."""
     use = _use(row)
-    use = use.having([each.reshape(-1)[0].reshape(()) for each in use.arrays])
+    use = use.on_arrays([each.reshape(-1)[0].reshape(()) for each in use.arrays])
     try:
         outs = eager(use).outs
     except OpError:
@@ -297,7 +297,7 @@ def _scalars(row: Row) -> None:
 
 def _weighed(use: Use, given: Any) -> Callable[[list[np.ndarray]], float]:
     def total(arrays: list[np.ndarray]) -> float:
-        outs = eager(use.having(arrays)).outs
+        outs = eager(use.on_arrays(arrays)).outs
         return float(sum((out * g).sum() for out, g in zip(outs, given) if g is not None))
 
     return total
@@ -324,7 +324,7 @@ def _second_gradient(row: Row) -> None:
     count = len(use.arrays)
 
     def total(arrays: list[Any]) -> float:
-        grads = eager(use.having(arrays[:count]), head_grads=arrays[count:], grads=True).grads
+        grads = eager(use.on_arrays(arrays[:count]), head_grads=arrays[count:], grads=True).grads
         return float(sum((grads[i] * weight).sum() for i, weight in weights.items()))
 
     fit(total, [*use.arrays, *given], {**{i: by_input[i] for i in row.grad},

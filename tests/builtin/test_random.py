@@ -19,6 +19,7 @@ from opreg import nn, ops
 from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from tests.laws import stats
+from tests.questions import of_each
 
 MANY = 20_000
 # A fair sample of a right generator falls below this once in ten thousand; the seeds here are chosen once.
@@ -271,7 +272,7 @@ def test_any_integer_is_a_seed(value):
     assert numbers() == first
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.random.seed("x"), ArgumentError, "expected an integer, got 'x'"),
     (lambda: mx.random.seed(1.5), ArgumentError, "expected an integer"),
     (lambda: mx.random.seed(1, "cpu"), ArgumentError, "ctx must be a context"),

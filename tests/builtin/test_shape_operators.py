@@ -13,6 +13,7 @@ from opreg.builtin.shapes.shape import as_view, reshape_codes
 from opreg.core.registry import get
 from opreg.core.spec import ANY
 from opreg.errors import AttrError, NotDifferentiableError, ShapeError
+from tests.questions import of_each
 
 _ = ANY
 
@@ -25,7 +26,7 @@ def shown(shapes):
     return [str(shape) for shape in shapes]
 
 
-@pytest.mark.parametrize("op, attrs, ins, outs", [
+@of_each([
     ("Reshape", {"shape": (0, -1)}, [(_, 3, 4)], [(_, 12)]),
     ("Reshape", {"shape": (-1, 12)}, [(_, 3, 4)], [(_, 12)]),
     ("Reshape", {"shape": (-3, -4, 2, -1)}, [(_, 3, 4)], [(_, 2, 2)]),
@@ -61,7 +62,7 @@ def test_outputs_follow_as_far_as_they_can(op, attrs, ins, outs):
     assert shown(found) == shown(outs)
 
 
-@pytest.mark.parametrize("op, attrs, ins, outs, expected", [
+@of_each([
     ("Reshape", {"shape": (0, -1)}, [(_, 3, 4)], [(2, 12)], [(2, 3, 4)]),
     ("Flatten", {}, [(_, 3, 4)], [(2, 12)], [(2, 3, 4)]),
     ("expand_dims", {"axis": 1}, [None], [(2, 1, 3)], [(2, 3)]),
@@ -156,7 +157,7 @@ def test_reshape_codes_keep_the_number_of_elements(shape, data):
 # ------------------------------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize("op, attrs, shapes, kind, words", [
+@of_each([
     ("Reshape", {"shape": (5, -1)}, [(2, 3)], ShapeError, r"does not fit \(2, 3\), which has 6 elements"),
     ("Reshape", {"shape": (7,)}, [(2, 3)], ShapeError, "does not fit"),
     ("Reshape", {"shape": (-1, -1)}, [(2, 3)], AttrError, "only one dimension"),
@@ -256,7 +257,7 @@ def test_an_error_names_operators_without_a_gradient():
         result.backward()
 
 
-@pytest.mark.parametrize("op, count, attrs, names", [
+@of_each([
     ("moments", 1, {}, ["op_output0", "op_output1"]),
     ("_linalg_syevd", 1, {}, ["op_output0", "op_output1"]),
     ("_linalg_gelqf", 1, {}, ["op_output0", "op_output1"]),

@@ -18,6 +18,7 @@ from opreg.core.registry import get, ops
 from opreg.errors import AttrError, DTypeError, NotDifferentiableError, OpError, ShapeError
 from opreg.ndarray import array, autograd
 from opreg.symbol import Variable
+from tests.questions import of_each
 from tests.rows import normal
 
 X = np.random.default_rng(0).standard_normal((4, 3, 2))
@@ -246,7 +247,7 @@ def test_an_unknown_batch_follows_from_the_label(name: str) -> None:
 # ------------------------------------------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize("name, shapes, attrs, kind, words", [
+@of_each([
     ("BatchNorm", [(2, 3)] + [(3,)] * 4, {"axis": 2}, AttrError, "axis=2 is out of range"),
     ("BatchNorm", [(2, 3)] + [(2,)] * 4, {}, ShapeError, r"gamma: .*\(3,\)"),
     ("InstanceNorm", [(2, 3), (3,), (3,)], {}, ShapeError, "samples, channels, first"),

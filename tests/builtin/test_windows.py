@@ -209,7 +209,7 @@ _ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("name, shapes, attrs, kind, says", _ERRORS)
+@of_each(_ERRORS)
 def test_wrong_shapes_and_attributes_are_refused(name, shapes, attrs, kind, says):
     with pytest.raises(kind, match=says):
         _inferred(get(name), shapes, attrs)
@@ -253,7 +253,7 @@ _INFERRED = [
 ]
 
 
-@pytest.mark.parametrize("name, ins, attrs, filled, outs", _INFERRED)
+@of_each(_INFERRED)
 def test_partly_known_shapes_are_completed(name, ins, attrs, filled, outs):
     # ANY equals every number, so compare what is written.
     assert repr(_inferred(get(name), ins, attrs)) == repr((filled, outs))

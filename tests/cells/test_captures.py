@@ -149,6 +149,63 @@ def test_code_after_a_hook_reads_what_the_hook_wrote(write):
         assert answers(way) == expected, way
 
 
+class Scaled(Cell):
+    """A Cell whose bprop reads a scale, from an attribute, a list and a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.scales, self.table = 1.0, [1.0], {"scale": 1.0}
+        self.early = 0.0
+
+    def construct(self, x: Any) -> Any:
+        return x * (2.0 + self.early)
+
+    def bprop(self, x: Any, out: Any, dout: Any) -> Args:
+        return (dout * (self.scale + 10 * self.scales[0] + 100 * self.table["scale"]),)
+
+    def change(self, name: str, value: float) -> None:
+        if name == "scales":
+            self.scales[0] = value
+        elif name == "table":
+            self.table["scale"] = value
+        else:
+            setattr(self, name, value)
+
+
+#: By name, a function that adds a hook to a Cell or to its output.
+PLACES: dict[str, Callable[[Cell, Callable[..., None]], object]] = {
+    "forward": lambda cell, hook: cell.register_forward_hook(hook),
+    "the first of two": lambda cell, hook: (cell.register_forward_hook(hook),
+                                            cell.register_forward_hook(lambda cell, inputs, out: None)),
+    "backward pre": lambda cell, hook: cell.register_backward_pre_hook(hook),
+    "backward": lambda cell, hook: cell.register_backward_hook(hook),
+}
+
+
+def gradients_of_scaled(way: str, place: str, name: str) -> list[object]:
+    """Gradients of three calls, where a hook changes a scale in each call."""
+    scaled, after, calls = Scaled(), nn.ReLU(), []
+
+    def hook(*given: Any) -> None:
+        calls.append(place)
+        value = given[-1][0] if isinstance(given[-1], tuple) else given[-1]
+        scaled.change(name, float(value.asnumpy().sum()))
+
+    PLACES[place](after if place == "backward" else scaled, hook)
+    step = WAYS[way](lambda x: (after(scaled(x)) * x).sum(), 0, None)
+    return [values(step(Tensor([0.5, 1.0 + i]))) for i in range(3)] + [len(calls) if name == "early" else None]
+
+
+@pytest.mark.filterwarnings("ignore:.*runs as Python.*which the function reads later, is changed by")
+@pytest.mark.parametrize("name", ["scale", "scales", "table", "early"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_bprop_after_a_hook_reads_what_the_hook_wrote(place, name):
+    """State that is read before the hook only, ``early``, lets the function stay compiled."""
+    expected = gradients_of_scaled("eager", place, name)
+    for way in WAYS:
+        assert gradients_of_scaled(way, place, name) == expected, way
+
+
 def test_hooks_of_a_cell_on_tensors_from_outside_are_called_in_each_run():
     dense, outside, calls = nn.Dense(2, 2), Tensor([[1.0, 2.0]]), []
     dense.register_forward_pre_hook(lambda cell, inputs: calls.append("before"))

@@ -37,7 +37,7 @@ TABLE = [
 NAMES = [row[0] for row in TABLE]
 
 
-@pytest.mark.parametrize("name, text, shown, kind", TABLE)
+@of_each(TABLE)
 def test_a_dtype_has_its_text_and_its_numpy_dtype(name: str, text: str, shown: str, kind: type) -> None:
     found = getattr(dtypes, name)
     assert isinstance(found, DType)
@@ -67,7 +67,7 @@ def test_different_dtypes_are_unequal() -> None:
         assert (dtypes.float64 == other) is False and (dtypes.float64 != other) is True
 
 
-@pytest.mark.parametrize("name, alias", [
+@of_each([
     ("float16", "half"), ("float32", "single"), ("float64", "double"), ("float64", "float_"), ("int8", "byte"),
     ("int16", "short"), ("int32", "intc"), ("int64", "long"), ("int64", "intp"), ("int64", "int_"),
     ("uint8", "ubyte"), ("uint16", "ushort"), ("uint32", "uintc"), ("uint64", "uintp"), ("uint64", "uint")])
@@ -81,8 +81,8 @@ def test_python_types_stand_for_dtypes() -> None:
     assert of(np.longlong) is dtypes.int64  # another class than np.int64, the same numbers
 
 
-@pytest.mark.parametrize("value", [None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.complex64,
-                                   np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex64", ">f4"])
+@of_each([None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.complex64,
+          np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex64", ">f4"])
 def test_invalid_dtypes_are_refused(value: object) -> None:
     with pytest.raises(DTypeError, match="no dtype"):
         of(value)

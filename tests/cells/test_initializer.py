@@ -19,6 +19,7 @@ from opreg.common.initializer import initializer as from_common
 from opreg.core import generators
 from opreg.errors import ArgumentError, AttrError, ShapeError
 from opreg.nn import Parameter, Tensor
+from tests.questions import of_each
 
 SHAPE = (120, 80, 3, 2)  # 120 * 6 outputs, 80 * 6 inputs, 57600 numbers
 
@@ -171,7 +172,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name, kind", NAMES.items())
+@of_each(NAMES.items())
 def test_an_initializer_is_found_by_its_name(name: str, kind: str) -> None:
     set_seed(3)
     by_name = initializer(name, [4, 3], dtypes.float32)
@@ -327,7 +328,7 @@ ROWS = [
 _KINDS = [name for name in init.__all__ if isinstance(getattr(init, name), type)]
 
 
-@pytest.mark.parametrize("name", [name for name in _KINDS if name != "Initializer"])
+@of_each([name for name in _KINDS if name != "Initializer"])
 def test_every_initializer_has_a_row(name: str) -> None:
     assert any(type(kind) is getattr(init, name) for kind, _ in ROWS), f"initializer {name} has no row in ROWS"
 

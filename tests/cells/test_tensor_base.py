@@ -820,3 +820,33 @@ def test_deep_copies_are_apart_and_have_the_gradient_of_the_original(run):
 
     assert numbers(run(changed)(count(3))) == ([1, 2, 3], [5, 2, 3], [1, 7, 3], [1, 7, 3])
     assert numbers(run(ms.grad(lambda x: copy.deepcopy(x) * x))(count(3))) == [2, 4, 6]
+
+
+#: Functions in which a list or tuple of tensors is an operand.
+OPERANDS: dict[str, Callable[[Any, Any], Any]] = {
+    "tuple": lambda x, y: (x + (y,)) * x, "reflected": lambda x, y: (y,) - x * x,
+    "elements": lambda x, y: x * [y[0], y[1]], "numbers beside tensors": lambda x, y: x / [y[0], 2.0],
+    "nested": lambda x, y: x * [[y[0], 1.0], [y[1], y[0]]], "function": lambda x, y: ops.mul([x], y),
+    "maximum": lambda x, y: ops.maximum(x, (y,)), "mint": lambda x, y: ms.mint.mul([x, y], y)}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_gradients_pass_to_tensors_in_operands(run, name):
+    x, y = Tensor([1.5, -2.0]), Tensor([0.5, 3.0])
+    function = OPERANDS[name]
+    found = run(ms.grad(lambda x, y: function(x, y).sum(), (0, 1)))(x, y)
+    for i, gradient in enumerate(found):
+        for j in range(2):
+            step = np.eye(2)[j] * 1e-2
+            high, low = (function(*[a + Tensor(sign * step, ms.float32) if k == i else a for k, a in enumerate((x, y))])
+                         .sum().item() for sign in (1, -1))
+            assert gradient[j].item() == pytest.approx((high - low) / 2e-2, abs=2e-2)
+
+
+def test_gradients_pass_to_tensors_in_a_stored_list(run):
+    def stored(x, y):
+        z = x * 1.0
+        z[0:2] = [y[1], 2.0]
+        return (z * x).sum()
+
+    assert numbers(run(ms.grad(stored, (0, 1)))(count(3), Tensor([4.0, 5.0]))) == ([5, 2, 6], [0, 1])

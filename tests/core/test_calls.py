@@ -11,6 +11,7 @@ from opreg.core.arguments import ordered_inputs, signature, split
 from opreg.core.namespaces import Namespace, give_signature
 from opreg.core.registry import get, operators
 from opreg.errors import ArgumentError, UnknownOperatorError
+from tests.questions import of_each
 
 
 class Tensor:
@@ -47,7 +48,7 @@ SPLIT = [
 ]
 
 
-@pytest.mark.parametrize("name, args, keywords, inputs, attrs", SPLIT)
+@of_each(SPLIT)
 def test_arguments_are_split_into_inputs_and_attributes(name, args, keywords, inputs, attrs):
     assert split(get(name), args, keywords, is_tensor) == (inputs, attrs)
 
@@ -66,7 +67,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("name, args, keywords, words", REFUSED)
+@of_each(REFUSED)
 def test_split_refuses_wrong_arguments(name, args, keywords, words):
     with pytest.raises(ArgumentError, match=f"operator {name}: .*{words}"):
         split(get(name), args, keywords, is_tensor)

@@ -12,6 +12,7 @@ from opreg.core.rules import TypeRule
 from opreg.core.spec import ANY, as_dtype, is_known
 from opreg.errors import AttrError, DTypeError, ShapeError
 from opreg.symbol.symbol import create
+from tests.questions import of_each
 from tests.rows import all_rows
 
 # -------------------------------------------------------------------------------- declared shapes and dtypes
@@ -70,7 +71,7 @@ def convolved(**attrs):
     return lambda x: sym.Convolution(x, num_filter=4, **attrs)
 
 
-@pytest.mark.parametrize("make, declared, out, expected", [
+@of_each([
     (parts(1, num_outputs=10, axis=1, squeeze_axis=True), (0, 10), (5,), (5, 10)),
     (parts(1, num_outputs=3), (0, 15, 0), (3, 5, 2), (3, 15, 2)),
     (parts(0, num_outputs=2, axis=-1), None, (3, 5, 2), (3, 5, 4)),

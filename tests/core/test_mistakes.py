@@ -197,7 +197,7 @@ UNDECLARED = ["o ** 2", "2 ** o", "o @ o", "o > 0", "o >= 0", "o < 0", "o <= 0",
               "o[0]", "len(o)", "o.T", "o.size", "o.ndim", "np.from_dlpack(o)", "[1, 2][o]"]
 
 
-@pytest.mark.parametrize("what", UNDECLARED)
+@of_each(UNDECLARED)
 def test_every_use_of_an_undeclared_array_raises_the_error(what: str) -> None:
     def backward(self: Any, req: Any, out_grad: Any, in_data: Any, out_data: Any, in_grad: Any, aux: Any) -> None:
         eval(what, {"o": out_data[0], "np": np, "nd": nd})
@@ -281,7 +281,7 @@ def test_optimizers_of_modules_update(name: str) -> None:
         getattr(mx.optimizer.create("sgd"), name)
 
 
-@pytest.mark.parametrize("name", sorted(other_names.CELLS))
+@of_each(sorted(other_names.CELLS))
 def test_methods_of_pytorchs_modules_are_explained_for_cells(name: str) -> None:
     net = nn.Dense(1, 1)
     if not hasattr(net, name):
@@ -356,7 +356,7 @@ def _rows() -> Any:
     return mx.io.NDArrayIter(np.ones((4, 3)), np.ones(4), 2)
 
 
-@pytest.mark.parametrize("setting, make", [
+@of_each([
     ("NDArrayIter: batch_size", lambda value: mx.io.NDArrayIter(np.ones((4, 3)), np.ones(4), value)),
     ("ResizeIter: size", lambda value: mx.io.ResizeIter(_rows(), value)),
     ("DataLoader: batch_size", lambda value: mx.gluon.data.DataLoader([1, 2, 3], value)),
@@ -397,7 +397,7 @@ def test_text_is_refused_where_a_setting_is_a_number() -> None:
     assert asked > 150
 
 
-@pytest.mark.parametrize("make, words", [
+@of_each([
     (lambda: mx.optimizer.SGD(learning_rate="0.1"), "SGD: learning_rate='0.1': expected a number or None"),
     (lambda: mx.optimizer.create("adam", wd=[0.1]), r"Adam: wd=\[0.1\]: expected a number"),
     (lambda: mx.optimizer.SGD(lazy_update="False"), "SGD: lazy_update='False': expected True or False"),
@@ -416,7 +416,7 @@ def test_settings_are_numbers(make: Callable[[], Any], words: str) -> None:
         make()
 
 
-@pytest.mark.parametrize("make, words", [
+@of_each([
     (lambda: mx.gluon.nn.Dense(3, activaton="relu"), "Dense() takes no keyword 'activaton'. Did you mean 'activation'"),
     (lambda: mx.init.Xavier(magnitud=3), "Xavier() takes no keyword 'magnitud'. Did you mean 'magnitude'"),
     (lambda: mx.metric.Accuracy(axiss=1), "Accuracy() takes no keyword 'axiss'. Did you mean 'axis'"),

@@ -7,6 +7,7 @@ import pytest
 
 import opreg as mx
 from opreg.core.registry import find
+from tests.questions import of_each
 
 VALUES = np.float32([1, 0, np.nan, np.inf, -np.inf])
 
@@ -58,7 +59,7 @@ def test_operands_have_the_names_of_symbols_too(name, first, second):
         function(x, **{first: x})
 
 
-@pytest.mark.parametrize("name", [
+@of_each([
     "abs", "add_n", "broadcast_add", "clip", "elemwise_mul", "gamma", "mean", "norm", "relu", "sum", "trunc"])
 def test_names_for_sparse_storage_are_the_dense_operators(name):
     assert find(f"_sparse_{name}") is find(name)

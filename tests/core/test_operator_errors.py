@@ -14,6 +14,7 @@ from opreg.core.op import Op
 from opreg.core.registry import get, operators
 from opreg.errors import AttrError, OpError, Where, as_op_error, warn
 from opreg.symbol.symbol import create
+from tests.questions import of_each
 
 ONES = np.ones((2, 2), "float32")
 HUGE = 2 ** 31
@@ -121,7 +122,7 @@ def test_errors_of_users_keep_their_type():
         op(mx.sym.Variable("x")).bind(mx.cpu(), {"x": mx.nd.ones((1,))}).forward()
 
 
-@pytest.mark.parametrize("name, count, attrs, words", [
+@of_each([
     ("_arange", 0, {"start": 0, "stop": float("nan")}, "stop: expected float that is finite or None, got nan"),
     ("_arange", 0, {"start": float("inf")}, "start: expected float that is finite, got inf"),
     ("_arange", 0, {"start": 0, "stop": 5, "step": float("-inf")}, "step: expected float that is finite"),

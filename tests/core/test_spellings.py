@@ -39,7 +39,7 @@ def test_words_stand_for_dtypes(name, word):
     assert mx.sym.Variable("x").infer_type(x=word)[0] == [kind]
 
 
-@pytest.mark.parametrize("word", ["halv", "O", "c8", "f4,f4", "i4,", "(2", "", 99, True, 1.0, [], {}, object])
+@of_each(["halv", "O", "c8", "f4,f4", "i4,", "(2", "", 99, True, 1.0, [], {}, object])
 def test_words_that_are_no_dtypes_are_refused(word):
     with pytest.raises(DTypeError, match="is not a dtype of arrays"):
         as_dtype(word)

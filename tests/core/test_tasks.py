@@ -13,6 +13,7 @@ import pytest
 import opreg as mx
 from opreg import nn
 from opreg.core.mode import MODE
+from tests.questions import of_each
 
 nd, autograd, sym = mx.nd, mx.autograd, mx.sym
 
@@ -35,7 +36,7 @@ def _some_names():
     sym.exp(sym.Variable("x"))
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@of_each(SCOPES)
 def test_a_scope_does_not_reach_other_tasks(name):
     """The scope is off in other tasks, in tasks made before it, and in the program afterwards."""
     scope, asked = SCOPES[name]
@@ -66,7 +67,7 @@ def test_a_scope_does_not_reach_other_tasks(name):
     assert seen.count(neutral) == 2
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@of_each(SCOPES)
 def test_contexts_may_be_left_in_another_order(name):
     scope, asked = SCOPES[name]
     neutral = asked()
@@ -85,7 +86,7 @@ def test_contexts_may_be_left_in_another_order(name):
     assert asked() == neutral
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@of_each(SCOPES)
 def test_a_task_begins_with_the_mode_of_its_creator(name):
     scope, asked = SCOPES[name]
 

@@ -14,6 +14,7 @@ from opreg.core import versions
 from opreg.errors import OpError
 from opreg.ndarray.context import Context
 from tests.cuda import strict  # noqa: F401  registers a device
+from tests.questions import of_each
 
 nd, autograd, sym = mx.nd, mx.autograd, mx.sym
 ROWS, COLUMNS = 4, 3
@@ -414,7 +415,7 @@ def test_every_way_to_write(way, many):
     assert not x.grad.asnumpy().any()
 
 
-@pytest.mark.parametrize("way", [name for name in WAYS if name not in (
+@of_each([name for name in WAYS if name not in (
     "shared", "ufunc", "assigned more", "the same", "listed", "pairs", "a state", "pulled", "an executor's argument")])
 def test_every_way_to_write_on_a_device(way):
     with Context("strict", 0):
@@ -547,7 +548,7 @@ FREE = {
 }
 
 
-@pytest.mark.parametrize("name", FREE)
+@of_each(FREE)
 def test_arrays_that_no_gradient_reads_may_be_written(name):
     x, w = marked(), array(HOST)
     with autograd.record():

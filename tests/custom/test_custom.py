@@ -24,6 +24,7 @@ from opreg.errors import (
     UnknownOperatorError,
     as_op_error,
 )
+from tests.questions import of_each
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 X = np.float32([[0, 1, 2], [3, 4, 5]])
@@ -574,7 +575,7 @@ INPUTS = [
 ]
 
 
-@pytest.mark.parametrize("call, words", INPUTS)
+@of_each(INPUTS)
 def test_wrong_inputs_of_a_prop_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call()

@@ -13,6 +13,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, OpError, ShapeError
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 _NUMBERS = itertools.count()
@@ -82,13 +83,13 @@ WRONG_TYPES: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("function, options, words", WRONG_TYPES)
+@of_each(WRONG_TYPES)
 def test_invalid_dtype_signatures_are_refused_at_declaration(function: Any, options: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=f"define: {function.__name__}.*{words}"):
         defined(function, **options)
 
 
-@pytest.mark.parametrize("function, options", [
+@of_each([
     (_one, {"types": "T->T"}), (_two, {"types": "T,int32->T"}), (_two, {"types": " T , U -> T "}),
     (_two, {"types": "*T->T"}), (_one, {"types": "T->*T", "outputs": ["a", "b"]}), (_one, {"types": "?->bool"}),
     (_one, {"types": "half->float32"}), (_many, {"types": "T,*U->T"}), (_many, {"types": "*T->T"}),
@@ -227,7 +228,7 @@ WRONG_RULES: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize("kind, rule, words", WRONG_RULES)
+@of_each(WRONG_RULES)
 def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, words: str) -> None:
     op = defined(lambda x, y, *, beta: x)
     with pytest.raises((ArgumentError, TypeError), match=words) as caught:
@@ -238,7 +239,7 @@ def test_rules_that_cannot_be_called_are_refused_at_once(kind: str, rule: Any, w
     assert op.rules.grad is None and not op.rules.data_dependent  # a refused operator is not registered
 
 
-@pytest.mark.parametrize("kind, rule", [
+@of_each([
     ("grad", lambda g, ins, outs: g), ("grad", lambda dy, xs, ys, *, beta: dy), ("grad", lambda *given, beta: given),
     ("grad", lambda g, ins, outs, *, is_train, needs: g), ("grad", lambda g, ins, outs, **attrs: g),
     ("grad", lambda g, ins, outs, *, eps=1e-3: g), ("infer", lambda *shapes: shapes[0]),

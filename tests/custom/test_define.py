@@ -12,6 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, NotDifferentiableError, ShapeError
+from tests.questions import of_each
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 X = np.float32([[0, 1, 2], [3, 4, 5]])
@@ -91,7 +92,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("function, options, words", REFUSED)
+@of_each(REFUSED)
 def test_impossible_signatures_are_refused(function, options, words):
     with pytest.raises(TypeError, match=f"define: .*{words}"):
         mx.operator.define(function, name="test_define_refused", **options)

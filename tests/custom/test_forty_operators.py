@@ -99,7 +99,7 @@ def _differences(case: Case, use: Use) -> None:
     twice = second(wide, given, weights)[0] if case.smooth else {}
     for i in wide.wanted:
         def moved(x: np.ndarray, i: int = i) -> Use:
-            return wide.having([*wide.arrays[:i], x, *wide.arrays[i + 1:]])
+            return wide.on_arrays([*wide.arrays[:i], x, *wide.arrays[i + 1:]])
 
         np.testing.assert_allclose(grads[i], _slope(lambda x: _weighted(moved(x).run().outs, given), wide.arrays[i]),
                                    rtol=1e-6, atol=1e-8, err_msg=f"gradient of {use.names[i]}")

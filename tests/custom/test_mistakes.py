@@ -12,6 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, OpError
+from tests.questions import of_each
 
 nd, sym, autograd = mx.nd, mx.sym, mx.autograd
 CustomOp, CustomOpProp = mx.operator.CustomOp, mx.operator.CustomOpProp
@@ -303,7 +304,7 @@ MISSPELT = [  # the class, its methods, the nearest word or None
 ]
 
 
-@pytest.mark.parametrize("base, methods, near", MISSPELT)
+@of_each(MISSPELT)
 def test_misspelt_methods_of_a_class_cause_a_warning(base, methods, near):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

@@ -19,6 +19,7 @@ from opreg.core.registry import get
 from opreg.custom.purity import lasting_answers
 from opreg.errors import OpError, ShapeError
 from tests.cuda.strict import StrictArray
+from tests.questions import of_each
 
 UNIQUE = itertools.count()
 CALLS = range(4)
@@ -505,7 +506,7 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("method", MISTAKES)
+@of_each(MISTAKES)
 def test_errors_say_the_same_on_every_call(method):
     class Broken(Exception):
         pass
@@ -879,7 +880,7 @@ UNALIKE = {
 }
 
 
-@pytest.mark.parametrize("kind", UNALIKE)
+@of_each(UNALIKE)
 def test_props_whose_methods_may_return_something_else_are_not_shared(kind):
     assert lasting_answers(UNALIKE[kind]()) is None
 

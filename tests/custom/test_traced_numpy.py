@@ -288,7 +288,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@of_each(REFUSED)
 def test_bodies_that_cannot_be_traced(name):
     function, match = REFUSED[name]
     with pytest.raises(TraceError, match=match) as caught:

@@ -12,6 +12,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from tests.questions import of_each
 from tests.recorded.mxnet_images import BOXES, CALLS, FILE, answers, picture
 
 pytest.importorskip("PIL")
@@ -19,7 +20,7 @@ pytest.importorskip("PIL")
 MXNET = np.load(FILE)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@of_each(CALLS)
 def test_images_equal_those_of_mxnet(name):
     given = answers(mx, name)
     assert f"{name}|{len(given)}" not in MXNET.files
@@ -190,7 +191,7 @@ def test_a_users_augmenter_is_applied_and_described():
         mx.image.Augmenter()(src)
 
 
-@pytest.mark.parametrize("call, error, text", [
+@of_each([
     (lambda x: mx.image.imresize(x, 0, 3), ValueError, "attribute w: expected int of at least 1, got 0"),
     (lambda x: mx.image.imresize(x, 3, 3, interp=7), ArgumentError, "interp=7"),
     (lambda x: mx.image.fixed_crop(x, 30, 0, 2, 2), ShapeError, r"from \(30, 0\)"),

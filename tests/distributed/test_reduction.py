@@ -17,6 +17,7 @@ from opreg.symbol.reduction import BUCKET, Reduction, joined
 from tests.cuda.device import gpus
 from tests.distributed.ranks import needs_mpi, outcomes
 from tests.distributed.thread_ranks import ThreadGroup, on_ranks
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 
@@ -102,7 +103,7 @@ def equal(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None
 # ------------------------------------------------------------------------------------------------ the same answer
 
 
-@pytest.mark.parametrize("seed", range(12))
+@of_each(range(12))
 def test_ranks_give_the_results_of_one_process(seed: int) -> None:
     """The results are equal for any graph, buckets, divided updates, and whoever made the arrays."""
     rng, graph = np.random.default_rng(seed), network(seed)

@@ -15,6 +15,8 @@ from opreg.backends.numba import compiler
 from opreg.backends.numba.loops import program
 from opreg.builtin.reductions.reduce import reduction
 from opreg.core.registry import get
+from opreg.core.spec import Spec
+from opreg.core.subgraph import subgraph
 from opreg.elementwise.expression import (
     absolute,
     exp,
@@ -29,7 +31,7 @@ from opreg.elementwise.expression import (
     tanh,
     where,
 )
-from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, run_loop, specialised_loop
+from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, prepared_loop, run_loop
 from opreg.elementwise.loops import Loop, folded, gradient_of, gradients, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
@@ -48,6 +50,7 @@ from opreg.errors import AttrError, ShapeError
 from opreg.ndarray import array
 from tests.cuda import host
 from tests.cuda.host import array as cuda_array
+from tests.questions import of_each
 
 ELEMENT, ROW, COLUMN = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.COLUMN
 needs_numba = pytest.mark.skipif(not importlib.util.find_spec("numba"), reason="numba is not installed")
@@ -113,7 +116,7 @@ def _arrays(loop: Loop, seed, dtype):
 SHAPES = [((4, 3), 1), ((3, 40), -1), ((2, 5, 3), 1), ((6,), 0), ((2, 3, 4, 2), (1, 2)), ((70, 9), 1)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@of_each(range(60))
 def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
     function, inputs = _written(seed)
     for (shape, axis), dtype in itertools.product(SHAPES, (np.float32, np.float64)):
@@ -132,7 +135,7 @@ def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
             bound = [np.full(each.shape, 7, dtype) for each in found]
             for step in bound_loop(loop, np, own, bound):
                 step()
-            special = specialised_loop(loop, own)
+            special = prepared_loop(loop, np, own)
             again = special(*own) if special is not None else found
         for before, after in zip(ins, own):
             np.testing.assert_array_equal(before, after, err_msg="an input was written")
@@ -145,7 +148,7 @@ def test_calls_of_ufuncs_equal_the_instructions(seed: int) -> None:
             np.testing.assert_array_equal(result, two)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_an_output_may_lie_over_an_input(seed: int) -> None:
     function, inputs = _written(seed + 1000)
     loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
@@ -163,7 +166,7 @@ def test_an_output_may_lie_over_an_input(seed: int) -> None:
             np.testing.assert_allclose(found, want, 1e-12, 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_unread_results_are_not_computed(seed: int) -> None:
     function, inputs = _written(seed + 2000)
     loop = sets(function, 1, inputs).on([(5, 40)] * len(inputs))
@@ -206,7 +209,7 @@ def test_loops_over_empty_arrays_give_empty_arrays(shape: tuple[int, ...]) -> No
         loop = described.on([shape])
         x = np.zeros(shape, np.float32)
         (found,) = run_loop(loop, np, [x], None, x.dtype)
-        special = specialised_loop(loop, [x])
+        special = prepared_loop(loop, np, [x])
         assert found.shape == shape and special is not None and special(x).shape == shape
 
 
@@ -216,7 +219,7 @@ def test_threads_share_many_sets() -> None:
     moved, top = run_loop(loop, np, [x], None, x.dtype)
     np.testing.assert_allclose(moved, x - x.mean(1, keepdims=True), 0, 1e-5)
     np.testing.assert_array_equal(top, x.max(1, keepdims=True))
-    special = specialised_loop(loop, [x])
+    special = prepared_loop(loop, np, [x])
     assert special is not None
     for one, other in zip((moved, top), special(x)):
         np.testing.assert_array_equal(one, other)
@@ -338,7 +341,7 @@ def test_sums_over_sets_are_results_of_loops() -> None:
         outs = [np.full(each.shape, np.nan) for each in expected]
         for step in bound_loop(loop, np, [x, y], outs, lambda number, shape, dtype: np.full(shape, np.nan, dtype)):
             step()
-        for found in (run_loop(loop, np, [x, y], None, x.dtype), specialised_loop(loop, [x, y])(x, y), outs):
+        for found in (run_loop(loop, np, [x, y], None, x.dtype), prepared_loop(loop, np, [x, y])(x, y), outs):
             for one, other in zip(found, expected):
                 np.testing.assert_allclose(one, other, 1e-9, 1e-9)
 
@@ -347,7 +350,7 @@ def test_sums_over_sets_are_results_of_loops() -> None:
 
 
 @needs_numba
-@pytest.mark.parametrize("seed", range(12))
+@of_each(range(12))
 def test_numba_equals_the_calls(seed: int) -> None:
     from opreg.backends.numba import loops
 
@@ -401,7 +404,7 @@ def _smooth(seed):
     return function, inputs
 
 
-@pytest.mark.parametrize("seed", range(40))
+@of_each(range(40))
 def test_gradients_are_central_differences(seed: int) -> None:
     function, inputs = _smooth(seed)
     loop = sets(function, 1, inputs).on([(3, 4)] * len(inputs))
@@ -459,7 +462,7 @@ def _of_sets(x, r):
     return row_sum(x * x) * r, row_product(r) + row_sum(x)
 
 
-@pytest.mark.parametrize("function, inputs, shape, attrs", [
+@of_each([
     *[(_several, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 1, 0, -2)],
     *[(_alike, (ELEMENT, ROW, COLUMN, RowLayout.ALL), (2, 3, 4), {"axis": axis}) for axis in (-1, 0)],
     (_of_sets, (ELEMENT, ROW), (2, 3, 4), {"axis": (0, 2)}),
@@ -559,7 +562,7 @@ for _op in (rms, logsumexp):
 def test_a_reduction_of_a_transposed_array_is_contiguous(name):
     """The result is contiguous, also if the call was prepared for contiguous arrays."""
     op, data = get(name), np.arange(24.0, dtype=np.float32).reshape(2, 3, 4).transpose(2, 1, 0)
-    prepared = op.rules.prepare(op.complete({"axis": 0}), data.copy())
+    prepared = op.kernels[0].parts(op.complete({"axis": 0}), np, data.copy())
     for given in (data, data.copy()):
         found = prepared(given)
         assert found.flags.c_contiguous
@@ -662,3 +665,14 @@ def test_a_gpu_reduces_any_axes(op) -> None:
     device.run()
     for out, expected in cases:
         np.testing.assert_allclose(out, np.atleast_1d(expected), 1e-12)
+
+
+@pytest.mark.parametrize("dtypes, casts", [(("float32", "float32"), False), (("float16", "float32"), True)])
+def test_gradients_of_loops_cast_where_dtypes_differ(dtypes, casts) -> None:
+    op = get("_normalize_scale")
+    specs = [Spec(shape, np.dtype(dtype)) for shape, dtype in (
+        ((2, 3, 4), dtypes[0]), ((2, 3, 4), dtypes[0]), ((3,), dtypes[1]), ((2, 3, 4), dtypes[0]))]
+    rule = subgraph(op, op.complete({}), (True,), (True, True), False, lambda: specs)
+    names = {step[0].name for step in rule.steps}
+    assert names.issuperset({"amp_multicast", "_backward_cast"}) is casts
+    assert names.isdisjoint({"amp_multicast", "_backward_cast"}) is not casts

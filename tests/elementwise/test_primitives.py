@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 import opreg.ndarray as nd
 from opreg.elementwise import special_functions as special
@@ -22,7 +21,7 @@ DOMAINS = {"arccosh": (1.1, 3), "arcsin": (-0.9, 0.9), "arccos": (-0.9, 0.9), "a
            "erfinv": (-0.9, 0.9)}
 
 
-@pytest.mark.parametrize("name", sorted(SMOOTH_PRIMITIVES))
+@of_each(sorted(SMOOTH_PRIMITIVES))
 def test_every_instruction_has_its_derivative(name):
     arity = 2 if name in OF_TWO else 1
     expression = trace(lambda *terms: Term(PRIMITIVES[name], terms), arity)

@@ -12,6 +12,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import nn
+from tests.questions import of_each
 
 
 class Scaled(gluon.HybridBlock):
@@ -113,7 +114,7 @@ class Machine:
 
 
 @pytest.mark.filterwarnings("ignore:Parameter .* is not used by any computation")
-@pytest.mark.parametrize("seed", range(24))
+@of_each(range(24))
 def test_a_hybridized_network_equals_an_eager_one_after_changes(seed: int) -> None:
     machine, said = Machine(seed), []
     for _ in range(6):

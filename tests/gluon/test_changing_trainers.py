@@ -17,6 +17,7 @@ from opreg import autograd, gluon, nd
 from opreg.core.invalidation import renew
 from opreg.core.registry import get
 from opreg.gluon import nn
+from tests.questions import of_each
 
 SETTINGS = {
     "sgd": {"learning_rate": 0.1, "momentum": 0.9, "wd": 0.01},
@@ -153,7 +154,7 @@ def _both(kind: str, changes: list[str]) -> None:
             return
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@of_each(CHANGES)
 def test_changes_between_steps_take_effect(name: str) -> None:
     _both("sgd", [name])
 

@@ -14,6 +14,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import nn
+from tests.questions import of_each
 
 
 class Shared(gluon.HybridBlock):
@@ -265,12 +266,12 @@ def _same(programs: list[Callable[[Machine], None]], rate: float) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-4, err_msg=str([each.__name__ for each in programs]))
 
 
-@pytest.mark.parametrize("program", PROGRAMS)
+@of_each(PROGRAMS)
 def test_a_program_has_the_gradients_of_the_plain_network(program: Callable[[Machine], None]) -> None:
     _same([program, plain], 0.0)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@of_each(range(10))
 def test_programs_in_any_order_have_the_same_gradients(seed: int) -> None:
     _same(random.Random(seed).choices(PROGRAMS, k=6), 0.0)
 

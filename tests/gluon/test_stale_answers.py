@@ -232,14 +232,14 @@ def test_a_change_is_seen(name: str) -> None:
         assert changes(SEEN[name], hybridized)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@of_each(NAMED)
 def test_a_change_that_is_not_compared_is_named(name: str) -> None:
     case, title = NAMED[name]
     with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):
         changes(case, hybridized)
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@of_each(BLOCKS)
 def test_a_change_of_a_block_is_seen(name: str) -> None:
     setup, *statements = BLOCKS[name]
     plain, hybrid = types.ModuleType("plain"), types.ModuleType("hybrid")

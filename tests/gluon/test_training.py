@@ -11,6 +11,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, gluon, nd
 from opreg.gluon import loss, nn, rnn
+from tests.questions import of_each
 
 #: Answers of MXNet 1.9.1, by layer, loss or cell: see ``gluon_cases``.
 ANSWERS = json.loads((Path(__file__).parent.parent / "recorded" / "gluon.json").read_text())
@@ -159,7 +160,7 @@ def test_losses_are_those_of_mxnet(name, answers):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "SDMLLoss"])
+@of_each([name for name in LOSSES if name != "SDMLLoss"])
 def test_hybridized_losses_give_the_same(name):
     function, *inputs = LOSSES[name](_random(1, 4, 3), _random(2, 4, 3), nd.array([[0.5], [1], [2], [0]]))
     plain = function(*inputs).asnumpy()
@@ -210,18 +211,24 @@ def _step(net, trainer, x, rows=4):
     trainer.step(rows)
 
 
-def test_saved_states_of_a_trainer_are_restored(tmp_path):
+@pytest.mark.parametrize("store", [False, True], ids=["alone", "store"])
+@pytest.mark.parametrize("format", ["npz", "mxnet"])
+def test_saved_states_of_a_trainer_are_restored(format, store, tmp_path):
+    def made(net, rate):
+        settings = {"kvstore": mx.kv.create("local"), "update_on_kvstore": True} if store else {}
+        return gluon.Trainer(net.collect_params(), "adam", {"learning_rate": rate}, **settings)
+
     nets = []
     for interrupted in (False, True):
         net = nn.Dense(2, in_units=3, prefix="net_")
         net.initialize()
         _fill(net)
-        trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.1})
+        trainer = made(net, 0.1)
         for i in range(4):
             if interrupted and i == 2:
                 path = str(tmp_path / "states")
-                trainer.save_states(path)
-                trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 0.3})
+                trainer.save_states(path, format=format)
+                trainer = made(net, 0.3)
                 trainer.load_states(path)
                 assert trainer.learning_rate == 0.1
             _step(net, trainer, _random(i, 4, 3))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import opreg as mx
 from opreg.cells.grad import no_grad
 from opreg.errors import ArgumentError, DTypeError, NotDifferentiableError, OpError, ShapeError
+from tests.questions import of_each
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float32([[0, 1, 2], [3, 4, 5]])
@@ -104,7 +105,7 @@ SLOPES = [
 ]
 
 
-@pytest.mark.parametrize("function, expected", SLOPES)
+@of_each(SLOPES)
 def test_gradients_equal_the_expected_values(function, expected):
     np.testing.assert_allclose(slope(function, marked())[0], np.asarray(expected, np.float32), rtol=1e-6)
 
@@ -498,7 +499,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, words", REFUSED)
+@of_each(REFUSED)
 def test_errors_of_wrong_calls(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

@@ -14,6 +14,7 @@ from opreg import nn
 from opreg.errors import OpError, ShapeError
 from opreg.ndarray.context import Context
 from tests.cuda import strict  # noqa: F401  registers a device
+from tests.questions import of_each
 
 nd, autograd = mx.nd, mx.autograd
 X = np.float64([[0.5, -1.5, 2.0], [1.25, 3.0, -0.75]])
@@ -251,7 +252,7 @@ def slope(function):
     return found
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@of_each(FUNCTIONS)
 def test_writes_while_recording_have_gradients(name):
     function, x = FUNCTIONS[name], marked()
     with autograd.record():
@@ -325,7 +326,7 @@ def gradient(function):
     return y.asnumpy(), x.grad.asnumpy()
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in ("elsewhere", "NDArray", "NDArrays")])
+@of_each([name for name in FUNCTIONS if name not in ("elsewhere", "NDArray", "NDArrays")])
 def test_writes_on_a_device_have_the_same_gradients(name):
     with Context("strict", 0):
         found = gradient(FUNCTIONS[name])

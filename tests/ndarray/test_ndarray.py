@@ -24,6 +24,7 @@ from opreg.core.value import METHODS
 from opreg.core.versions import write_count
 from opreg.errors import ArgumentError, AttrError, DTypeError, FileFormatError, OpError, ShapeError, SubscriptError
 from opreg.ndarray.arithmetic import SHORT
+from tests.questions import of_each
 
 nd = mx.nd
 
@@ -99,7 +100,7 @@ MADE = [
 ]
 
 
-@pytest.mark.parametrize("make, expected, dtype", MADE)
+@of_each(MADE)
 def test_arrays_are_made(make, expected, dtype):
     same(make(), expected, dtype)
 
@@ -170,7 +171,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, words", REFUSED)
+@of_each(REFUSED)
 def test_errors_of_wrong_calls(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
@@ -191,7 +192,7 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize("make, key, expected", READ)
+@of_each(READ)
 def test_subscripts_select_elements(make, key, expected):
     same(make()[key], expected)
 
@@ -263,7 +264,7 @@ def test_copies_do_not_write_through(key):
     same(x, a().asnumpy())
 
 
-@pytest.mark.parametrize("shares, method", [
+@of_each([
     (True, lambda x: x.reshape((3, 2))), (True, lambda x: x.reshape(-1)), (True, lambda x: x.detach()),
     (True, lambda x: x.as_in_context(mx.cpu())), (True, lambda x: x.astype("float32", copy=False)),
     (True, lambda x: x.expand_dims(0, inplace=True)), (True, lambda x: x.flatten(inplace=True)),
@@ -304,7 +305,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("make, key, value, expected", WRITTEN)
+@of_each(WRITTEN)
 def test_assignments_to_subscripts_change_elements(make, key, value, expected):
     x = make()
     x[key] = value
@@ -369,7 +370,7 @@ RESHAPES = [
 ]
 
 
-@pytest.mark.parametrize("shape, keywords, expected", RESHAPES)
+@of_each(RESHAPES)
 def test_reshape_takes_mxnets_codes(shape, keywords, expected):
     assert b().reshape(shape, **keywords).shape == expected
     assert b().reshape(*shape, **keywords).shape == expected
@@ -398,7 +399,7 @@ ARITHMETIC = [
 ]
 
 
-@pytest.mark.parametrize("call, expected", ARITHMETIC)
+@of_each(ARITHMETIC)
 def test_arithmetic_equals_numpys(call, expected):
     with np.errstate(all="ignore"):
         same(call(), np.asarray(expected, np.float32))
@@ -424,7 +425,7 @@ INTEGERS = [
 ]
 
 
-@pytest.mark.parametrize("call, expected, dtype", INTEGERS)
+@of_each(INTEGERS)
 def test_arithmetic_keeps_the_dtype(call, expected, dtype):
     same(call(), expected, dtype)
 
@@ -487,7 +488,7 @@ PAIRS = ["add", "subtract", "multiply", "divide", "true_divide", "modulo", "powe
 NUMPYS = {"modulo": np.mod, "lesser": np.less, "lesser_equal": np.less_equal}
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@of_each(PAIRS)
 def test_functions_take_arrays_and_scalars_on_either_side(name):
     function, reference = getattr(nd, name), NUMPYS.get(name) or getattr(np, name)
     x, y = np.float32([[1, 2, 3]]), np.float32([[3], [2]])
@@ -544,7 +545,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call, expected", CALLS)
+@of_each(CALLS)
 def test_functions_take_arguments_in_every_form(call, expected):
     same(call(), np.asarray(expected, np.float32))
 
@@ -574,7 +575,7 @@ CALLED_WRONGLY = [
 ]
 
 
-@pytest.mark.parametrize("call, kind, words", CALLED_WRONGLY)
+@of_each(CALLED_WRONGLY)
 def test_wrong_calls_raise_errors(call, kind, words):
     with pytest.raises(kind, match=words):
         call()

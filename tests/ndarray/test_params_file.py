@@ -24,6 +24,7 @@ from opreg.errors import ArgumentError, DTypeError, FileFormatError
 from opreg.ndarray.formats import load, save
 from opreg.ndarray.params_file import read, write
 from opreg.ndarray.records import Record, Sparse
+from tests.questions import of_each
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
 FILES = MODELS / "files"
@@ -170,7 +171,7 @@ def test_every_damaged_file_has_its_row():
     assert damaged - {"dict_v3"} == {*REFUSED, *WARNED}
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@of_each(REFUSED)
 def test_damaged_files_are_refused_with_the_place(name):
     path = FILES / f"{name}.params"
     with pytest.raises(FileFormatError, match=REFUSED[name]) as caught:

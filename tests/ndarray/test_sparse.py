@@ -10,6 +10,7 @@ import pytest
 import opreg as mx
 from opreg import autograd, nd
 from opreg.errors import ArgumentError, NotSupportedForSparseNDArray, ShapeError, SubscriptError
+from tests.questions import of_each
 
 X = np.float32([[0, 1, 0], [2, 0, -3], [0, 0, 0], [4, 0, 0]])
 Y = np.float32([[0, 5, 1], [0, 0, 0], [0, 0, 0], [6, 0, 0]])
@@ -48,7 +49,7 @@ def test_parts_of_sparse_arrays_are_copies():
     assert (rows.asnumpy() == X).all()
 
 
-@pytest.mark.parametrize("make, expected", [
+@of_each([
     (lambda: nd.sparse.csr_matrix(([1, 2], [2, 0], [0, 1, 2]), shape=(2, 3)), [[0, 0, 1], [2, 0, 0]]),
     (lambda: nd.sparse.csr_matrix(([1, 2], [2, 0], [0, 1, 2])), [[0, 0, 1], [2, 0, 0]]),
     (lambda: nd.sparse.csr_matrix(([1, 2, 3], ([1, 0, 1], [0, 1, 0])), shape=(2, 2)), [[0, 2], [4, 0]]),
@@ -66,7 +67,7 @@ def test_sparse_arrays_are_made(make, expected):
     assert made.asnumpy().tolist() == expected
 
 
-@pytest.mark.parametrize("call, error, message", [
+@of_each([
     (lambda: nd.sparse.csr_matrix(([1], [0], [0, 2]), shape=(1, 1)), ArgumentError, "indptr must rise from 0 to 1"),
     (lambda: nd.sparse.csr_matrix(([1], [4], [0, 1]), shape=(1, 2)).check_format(), ArgumentError, "from 0 to 1"),
     (lambda: nd.sparse.csr_matrix(([1, 2], [1, 0], [0, 2]), shape=(1, 2)).check_format(), ArgumentError, "must rise"),

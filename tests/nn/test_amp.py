@@ -16,6 +16,7 @@ import pytest
 
 import opreg as ms
 from opreg import Parameter, Tensor, amp, nn, ops
+from tests.questions import of_each
 
 RECORDED = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_amp.json").read_text())
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
@@ -231,7 +232,7 @@ def built(net: nn.Cell, level: str = "O0", loss_scale: float = 1.0, **settings: 
     return amp.build_train_network(net, optimizer, nn.MSELoss(), level, **settings)
 
 
-@pytest.mark.parametrize("case", MISTAKES)
+@of_each(MISTAKES)
 def test_wrong_uses_of_mixed_precision_are_refused(case: str) -> None:
     kind, message, call = MISTAKES[case]
     with pytest.raises(kind, match=message):

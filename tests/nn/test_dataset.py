@@ -19,6 +19,7 @@ from opreg.dataset import transforms, vision
 import opreg as ms
 from opreg import dataset as ds
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
+from tests.questions import of_each
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +56,7 @@ def source() -> ds.Dataset:
     return ds.GeneratorDataset(Source(), ["x", "y"], shuffle=False)
 
 
-@pytest.mark.parametrize("made, expected", [
+@of_each([
     (source, [[[0, 1], 0], [[2, 3], 1], [[4, 5], 0]]),
     (lambda: source().batch(2), [[[[0, 1], [2, 3]], [0, 1]], [[[4, 5]], [0]]]),
     (lambda: source().batch(2, drop_remainder=True), [[[[0, 1], [2, 3]], [0, 1]]]),
@@ -308,7 +309,7 @@ def test_settings_of_config_are_set_and_returned(name: str, other: int) -> None:
 IMAGE: np.ndarray = (np.arange(24).reshape(2, 4, 3) * 10).astype(np.uint8)
 
 
-@pytest.mark.parametrize("transform, shape, begins", [
+@of_each([
     (vision.Rescale(1 / 255.0, 0.0), (2, 4, 3), [0.0, 0.03921569, 0.07843137]),
     (vision.HWC2CHW(), (3, 2, 4), [0, 30, 60, 90, 120]), (vision.ToTensor(), (3, 2, 4), [0.0, 0.11764707]),
     (vision.Normalize([1, 2, 3], [2.0, 2, 2]), (2, 4, 3), [-0.5, 4.0, 8.5]),
@@ -342,7 +343,7 @@ def test_transforms_are_composed_and_chosen() -> None:
     assert np.allclose(transforms.OneHot(4, 0.4)(np.array([1])), [[0.1, 0.7, 0.1, 0.1]][0])
 
 
-@pytest.mark.parametrize("call, error, said", [
+@of_each([
     (lambda: two().map(len, ["q"]), ArgumentError, "map: there is no column 'q'. Valid: a, b"),
     (lambda: two().batch(0), ArgumentError, "batch: expected an int of 1 at least, got 0"),
     (lambda: rows(ds.GeneratorDataset(Source(), ["x"])), ArgumentError, r"gave 2 columns for \['x'\]"),

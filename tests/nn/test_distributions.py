@@ -34,7 +34,7 @@ def test_methods_have_the_results_of_mindspore(name: str, method: str, place: st
         np.testing.assert_allclose(answer, expected, 1e-4, 1e-6)  # logarithms of MindSpore are off by 5e-6
 
 
-@pytest.mark.parametrize("name, method", [
+@of_each([
     (name, method) for name in CLASSES for method in ("log_prob", "cdf", "mean", "var", "entropy", "kl_loss")])
 def test_gradients_of_parameters_agree_with_differences(name: str, method: str) -> None:
     own, others, values = CLASSES[name]
@@ -74,7 +74,7 @@ def test_random_values_have_the_moments_of_the_distribution(name: str) -> None:
     assert cell.sample().shape == (2,)
 
 
-@pytest.mark.parametrize("make, error, text", [
+@of_each([
     (lambda: distribution.Normal(0.0, -1.0), ValueError, "sd must be positive"),
     (lambda: distribution.Normal(0.0, 1.0, dtype=ms.int32), TypeError, "Normal: expected a floating dtype"),
     (lambda: distribution.Uniform([1.0], [0.0]), ValueError, "high must be above low"),

@@ -13,6 +13,7 @@ from opreg.experimental import optim
 
 import opreg as ms
 from opreg.errors import ArgumentError
+from tests.questions import of_each
 from tests.recorded.mindspore_experimental import OPTIMIZERS, SCHEDULERS, scheduled, trained
 
 ANSWERS = dict(json.loads(
@@ -27,13 +28,13 @@ def test_every_recorded_case_is_compared() -> None:
     assert list(ANSWERS) == [*OPTIMIZERS, *SCHEDULERS]
 
 
-@pytest.mark.parametrize("case", OPTIMIZERS)
+@of_each(OPTIMIZERS)
 def test_optimizers_move_weights_as_recorded(case: str) -> None:
     for ours, answer in zip(trained(ms, optim, case), ANSWERS[case], strict=True):
         assert np.allclose(ours, answer, 2e-5, 1e-5), (ours, answer)
 
 
-@pytest.mark.parametrize("case", SCHEDULERS)
+@of_each(SCHEDULERS)
 def test_schedulers_give_the_recorded_rates(case: str) -> None:
     assert np.allclose(scheduled(ms, optim, case), ANSWERS[case], 1e-5, 1e-7)
 
@@ -110,7 +111,7 @@ def test_a_users_scheduler_sets_the_rates() -> None:
     assert [round(float(rate.asnumpy()), 6) for rate in scheduler.get_last_lr()] == [0.05, 0.1]
 
 
-@pytest.mark.parametrize("call, error, said", [
+@of_each([
     (lambda: optim.SGD([], 0.1), ValueError, "params must not be empty"),
     (lambda: optim.SGD(weights()[0], 0.1), TypeError, "got one Parameter"),
     (lambda: optim.SGD([{"params": [1]}], 0.1), TypeError, "group 0 must be Parameters, got int"),

@@ -9,6 +9,7 @@ import pytest
 
 import opreg as ms
 from opreg import ops
+from tests.questions import of_each
 
 BATCH, HEADS, QUERIES, KEYS, SIZE = 2, 4, 5, 7, 3
 _DRAW = np.random.default_rng(3)
@@ -88,7 +89,7 @@ def test_flash_attention_runs_in_half_precision(case: str, dtype: str) -> None:
     np.testing.assert_allclose(found.astype(ms.float32).asnumpy(), written_out(QUERY, KEY, VALUE, **meaning), atol=0.05)
 
 
-@pytest.mark.parametrize("case", CASES)
+@of_each(CASES)
 def test_gradients_agree_with_central_differences(case: str) -> None:
     settings, _ = CASES[case]
     points = [laid(x, "BSH") for x in (QUERY, KEY, VALUE)]

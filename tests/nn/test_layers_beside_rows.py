@@ -179,7 +179,7 @@ MINDSPORE_NAMES = [
 ]
 
 
-@pytest.mark.parametrize("program, expected", MINDSPORE_NAMES)
+@of_each(MINDSPORE_NAMES)
 def test_parameters_have_mindspores_names(program: str, expected: str) -> None:
     """MindSpore's lists lose their names if they are filled later; opreg's names are paths."""
     found: dict[str, Any] = {"nn": mx.nn, "dense": dense, "Late": Late, "Net": Net, "n": Net()}
@@ -258,7 +258,7 @@ def test_a_cell_dict_behaves_like_a_dict() -> None:
     assert len(net) == 0
 
 
-@pytest.mark.parametrize("call, error, says", [
+@of_each([
     (lambda: nn.CellList([1]), TypeError, "'CellList', each cell must be a Cell, got int"),
     (lambda: nn.CellList(1), TypeError, "'CellList', expected Cells or a list of them, got int"),
     (lambda: nn.SequentialCell(1), TypeError, "'SequentialCell', expected Cells, a list"),
@@ -516,7 +516,7 @@ def test_layers_hold_primitives_that_compute_the_same(settings: dict[str, Any], 
         assert run.cache_size == 1
 
 
-@pytest.mark.parametrize("layer, name, inputs", [
+@of_each([
     ("Conv1d(2, 3, 3, has_bias=True)", "conv2d", None), ("Conv3d(1, 2, 2)", "conv3d", "x weight"),
     ("Embedding(5, 3)", "gather", None), ("LayerNorm((4,))", "layer_norm", "x gamma beta"),
     ("MaxPool2d(2, 2)", "max_pool", "x"), ("AvgPool2d((2, 1), 1, 'same')", "avg_pool", "x"),
@@ -585,7 +585,7 @@ def test_averages_take_settings_of_windows_in_each_mode(settings: dict[str, Any]
     np.testing.assert_allclose(nn.AvgPool2d(3, 2, **settings)(x).asnumpy()[0, 0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("layer, text", [
+@of_each([
     ("Dense(3, 4)", "Dense(input_channels=3, output_channels=4, has_bias=True)"),
     ("Dense(3, 4, has_bias=False)", "Dense(input_channels=3, output_channels=4)"),
     ("Dense(3, 4, activation='relu')", "Dense(\n  input_channels=3, output_channels=4, has_bias=True, "

@@ -167,7 +167,7 @@ def test_get_leaves_a_metric_unchanged() -> None:
 ROW = [[0, 1, 1], [1, 0, 1]]
 
 
-@pytest.mark.parametrize("call, error, text", [
+@of_each([
     (lambda: nn.BleuScore(5), ValueError, "from 1 to 4"), (lambda: nn.BleuScore(smooth=1), TypeError, "smooth"),
     (lambda: nn.BleuScore()([["a"]], []), ValueError, "1 translations have 0"),
     (lambda: nn.ConfusionMatrix(2, "rows"), ValueError, "normalize must be one of"),

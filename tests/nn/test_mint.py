@@ -150,7 +150,7 @@ def test_a_network_of_mint_trains() -> None:
     assert losses[-1] < 0.01 * losses[0]
 
 
-@pytest.mark.parametrize("call, error, said", [
+@of_each([
     ("mint.kthvalue(IMAGES, 9)", ArgumentError, "k must be an int from 1 to 5"),
     ("mint.unique(IMAGES, dim=0)", ArgumentError, "dim must be None, got 0"),
     ("mint.linalg.qr(ops.ones((2, 3)))", ArgumentError, "no fewer rows than columns"),

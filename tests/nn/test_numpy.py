@@ -53,7 +53,7 @@ _ALIKE = [case for case in dict.fromkeys(CASES) if case in REFUSED and case not 
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("case", _ALIKE)
+@of_each(_ALIKE)
 def test_numpy_answers_where_mindspore_refuses(case: str) -> None:
     ours = asked(ms, mnp, case)
     assert not isinstance(ours, dict) or "error" not in ours, ours
@@ -104,7 +104,7 @@ def test_answers_are_those_of_numpy(call: Any, host: Any) -> None:
         np.testing.assert_allclose(found.asnumpy(), expected, 1e-6)
 
 
-@pytest.mark.parametrize("call", [
+@of_each([
     lambda x: mnp.cov(x), lambda x: mnp.pad(x, 1, mode="reflect"), lambda x: mnp.interp(x, [-3, 0, 4], x[0]),
     lambda x: mnp.cross(x, x + mnp.arange(3)), lambda x: mnp.convolve(x[0], x[1]), lambda x: mnp.kron(x, x),
     lambda x: mnp.nanstd(x, 0), lambda x: mnp.linspace(x[0], x[1], 4), lambda x: mnp.select([x > 1], [x * x], 2.0),

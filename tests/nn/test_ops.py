@@ -164,7 +164,7 @@ def test_methods_table_names_functions() -> None:
 # -------------------------------------------------------------------------------------------------- beyond it
 
 
-@pytest.mark.parametrize("text, value", [
+@of_each([
     ("ops.roll(x, 1, 1)", [[0.3, -2.1, -0.7], [3.2, 0.9, 1.6]]),
     ("ops.einsum('ij,jk->ik', x, q)", "x @ q"),
     ("ops.einsum('ij,ij->', x, y)", "(x * y).sum()"),
@@ -230,7 +230,7 @@ def test_norms_of_matrices_of_low_rank_have_slopes(ord_: Any) -> None:
     assert (g * x.asnumpy()).sum() == pytest.approx(float(ops.norm(x, ord_).asnumpy()))
 
 
-@pytest.mark.parametrize("text, error, match", [
+@of_each([
     ("ops.mm(r, q)", ValueError, "expected 2 and 2 axes"),
     ("ops.dot(v, v)", ValueError, "at least two axes"),
     ("ops.conv2d(a, w, pad_mode='valid', padding=1)", ValueError, "pad_mode='pad'"),
@@ -280,7 +280,7 @@ def test_errors_of_wrong_calls(text: str, error: type[Exception], match: str) ->
         run(text, {name: ms.Tensor(array) for name, array in ARRAYS.items()})
 
 
-@pytest.mark.parametrize("text, wanted", [
+@of_each([
     ("ops.clamp(b, 0, 256)", [0, 5, 200]), ("ops.clamp(b, -7, 100)", [0, 5, 100]), ("b.clip(10, 2**70)", [10, 10, 200]),
     ("ops.maximum(b, -1)", [0, 5, 200]), ("ops.minimum(300, b)", [0, 5, 200]), ("ops.maximum(b, 300)", [255] * 3),
     ("ops.clamp(s, -1000, 10)", [-128, 10]), ("ops.minimum(w, 2**53 + 1)", [2 ** 53 + 1]),
@@ -358,7 +358,7 @@ FLOWS = {
 }
 
 
-@pytest.mark.parametrize("name", FLOWS)
+@of_each(FLOWS)
 def test_control_flow_is_the_same_eager_and_compiled(name: str) -> None:
     """Results and gradients, for inputs and Parameters, are equal eagerly and compiled."""
     function = FLOWS[name]
@@ -381,7 +381,7 @@ def test_control_flow_refuses_wrong_arguments() -> None:
         ms.jit(lambda x: ops.cond(x.sum() > 0, lambda v: ops.assign(W, v), lambda v: v, x))(X)
 
 
-@pytest.mark.parametrize("text, wanted", [
+@of_each([
     ("ops.scalar_add(1, 2.5)", 3.5), ("ops.scalar_usub(3)", -3), ("ops.scalar_floordiv(7, 2)", 3),
     ("ops.scalar_ge(2, 2)", True), ("ops.bool_not(3)", False), ("ops.string_concat('a', 'b')", "ab"),
     ("ops.is_not(None, 1)", True), ("ops.make_tuple(1, 2)", (1, 2)), ("ops.make_list(1, 2)", [1, 2]),
@@ -424,7 +424,7 @@ def test_listed_names_exist() -> None:
         assert hasattr(ops, name), name
 
 
-@pytest.mark.parametrize("text, shape", [
+@of_each([
     ("x.squeeze(axis=0)", (2, 3)), ("x.squeeze(axis=(0,))", (2, 3)), ("x.squeeze(axis=None)", (2, 3)),
     ("x.permute(dims=(0, 2, 1))", (1, 3, 2)), ("x.transpose(dim0=0, dim1=2)", (3, 2, 1)),
     ("x.broadcast_to(shape=(4, 2, 3))", (4, 2, 3)), ("x.flip(dims=(1,))", (1, 2, 3)),
@@ -433,6 +433,18 @@ def test_listed_names_exist() -> None:
 def test_lists_of_methods_are_keywords_too(text, shape):
     x = ms.Tensor(np.arange(6.0).reshape(1, 2, 3))
     assert eval(text, {"x": x}).shape == shape
+
+
+@pytest.mark.parametrize("values, dtype, shape", [
+    ([0.0, 1.0], "int32", (2,)), ([[0.0, 1.0]], "int16", (1, 4)), ([[0.0, 1.0]], "float64", (1, 1)),
+    (1.5, "uint32", ()), ([1.0, 2.0], "bfloat16", (4,))])
+def test_view_with_a_dtype_takes_the_bytes(values, dtype, shape):
+    x, dtype = ms.Tensor(values, ms.float32), getattr(ms, dtype)
+    for viewed in (x.view(dtype), x.view(dtype=dtype), ms.jit(lambda x: x.view(dtype))(x)):
+        assert (viewed.shape, viewed.dtype) == (shape, dtype)
+        np.testing.assert_array_equal(viewed.view(ms.float32).asnumpy(), x.asnumpy())
+    with pytest.raises(ValueError, match="cannot be divided into elements of"):
+        ms.Tensor([[1.0, 2.0, 3.0]], ms.float32).view(ms.float64)
 
 
 @pytest.mark.parametrize("text", [

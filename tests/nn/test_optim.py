@@ -23,6 +23,7 @@ from opreg.nn.checkpoint import load_checkpoint, load_param_into_net, save_check
 from opreg.nn.ops import MultitypeFuncGraph, partial
 from opreg.nn.optim.optimizer import Optimizer
 from opreg.nn.optim.schedule import ExponentialDecayLR
+from tests.questions import of_each
 
 RECORD = json.loads((Path(__file__).parent.parent / "recorded" / "mindspore_optim.json").read_text())
 
@@ -179,7 +180,7 @@ _ROWS = {name.partition(" ")[0] for name in RULES} & ({case["optimizer"] for cas
 _ROWS |= {row["schedule"] for row in RECORD["schedules"]} | {row["function"] for row in RECORD["lists"]}
 
 
-@pytest.mark.parametrize("name", sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule", "LARS"}))
+@of_each(sorted({*optim.__all__} - {"Optimizer", "LearningRateSchedule", "LARS"}))
 def test_every_optimizer_has_a_row(name):
     assert name in _ROWS, f"{name} has no row in RULES, or no recorded answers in tests/recorded/mindspore_optim.json"
 
@@ -188,7 +189,7 @@ def optimizer_of(name: str, params: Any, **more: Any) -> Optimizer:
     return getattr(optim, name.partition(" ")[0])(params, **{**RULES[name], **more})
 
 
-@pytest.mark.parametrize("name", RULES)
+@of_each(RULES)
 def test_updates_write_to_the_parameters_memory(name):
     params = [Parameter(np.ones((3, 4), np.float32), name="w"), Parameter(np.ones(5, np.float32), name="b")]
     optimizer = optimizer_of(name, params)

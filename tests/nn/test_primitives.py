@@ -17,7 +17,7 @@ from tests.questions import of_each
 X = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
 
 
-@pytest.mark.parametrize("text, shown", [
+@of_each([
     ("MatMul()", "Prim[MatMul]<transpose_a=False, transpose_b=False>"),
     ("MatMul(transpose_b=True)", "Prim[MatMul]<transpose_a=False, transpose_b=True>"),
     ("ReLU()", "Prim[ReLU]"),
@@ -105,7 +105,7 @@ def test_a_users_primitive_runs_and_prints() -> None:
         ops.Primitive("Mine")(X)
 
 
-@pytest.mark.parametrize("text, error, match", [
+@of_each([
     ("MatMul()(x[None], x)", ValueError, "two matrices"),
     ("MatMul()(x, y)", ValueError, "axes to sum over"),
     ("MatMul(1)", TypeError, "must be a bool"),
@@ -213,7 +213,7 @@ def test_scalars_are_assigned_to_a_parameter_in_place(text: str, wanted: Any, co
     assert put().asnumpy().tolist() == p.asnumpy().tolist() == wanted
 
 
-@pytest.mark.parametrize("text, error, match", [
+@of_each([
     ("InvertPermutation()((0, 0))", ValueError, "expected a permutation"),
     ("DiagPart()(ms.Tensor([[1.0, 2.0]]))", ValueError, "half of the axes"),
     ("cholesky(ms.Tensor([[1.0, 2.0]]))", ValueError, "square matrices"),

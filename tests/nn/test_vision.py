@@ -76,7 +76,7 @@ def _as(*operations: Callable[[np.ndarray], np.ndarray]) -> list[bytes]:
 
 
 @pytest.mark.usefixtures("_seeded")
-@pytest.mark.parametrize("drawn, every", [
+@of_each([
     (vision.RandomPosterize((2, 4)), _as(*[vision.Posterize(bits) for bits in (2, 3, 4)])),
     (vision.RandomSolarize((254, 255)), _as(vision.Solarize(254), vision.Solarize(255), vision.Solarize((254, 255)))),
     (vision.RandomResize((3, 4)), _as(*[vision.Resize((3, 4), kind) for kind in vision.Inter])),
@@ -198,7 +198,7 @@ def test_erase_changes_the_image_in_place_on_request() -> None:
     assert vision.Erase(0, 0, 2, 2, 9, inplace=True)(image) is image and (image[:2, :2] == 9).all()
 
 
-@pytest.mark.parametrize("call, error, said", [
+@of_each([
     (lambda: vision.AdjustHue(0.6), ArgumentError, "AdjustHue: hue_factor must be from -0.5 to 0.5, got 0.6"),
     (lambda: vision.AdjustContrast(-1), ArgumentError, "contrast_factor must not be negative, got -1"),
     (lambda: vision.RandomColorAdjust(contrast=(2, 1)), ArgumentError, "contrast must be a range from 0.* got \\(2, 1"),

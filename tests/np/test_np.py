@@ -301,7 +301,7 @@ WHOLE = ["i & 1", "1 & i", "i | 3", "i ^ 6", "np.bitwise_and(i, 1)", "np.bitwise
          "np.logical_or(0, i)"]
 
 
-@pytest.mark.parametrize("text", WHOLE)
+@of_each(WHOLE)
 def test_integers_beside_numbers_stay_integers(text: str) -> None:
     host = np.array([[5, -7, 3], [1, 2, -4]], np.int32)
     expected = eval(text, {"np": np, "i": host})
@@ -431,7 +431,7 @@ def test_shapes_are_numpys(text: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), expected, 1e-5)
 
 
-@pytest.mark.parametrize("text", [
+@of_each([
     "np.exp(x)", "np.sum(x)", "np.mean(x, axis=0)", "np.concatenate([x, x])", "np.unique(x)", "np.isclose(x, x)",
     "np.cumprod(x)", "np.kron(x, x)", "np.modf(x)", "np.split(x, 2)", "np.add.reduce(x)", "np.nonzero(x)",
     "np.median(x, axis=0)", "np.linalg.inv(x)", "np.cov(x)", "np.argmax(x)", "np.where(x > 2, x, 0)"])

@@ -726,7 +726,7 @@ def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list
     return [out.asnumpy() for out in outs], {name: x.asnumpy() for name, x in executor.grad_dict.items()}
 
 
-@pytest.mark.parametrize("name", ["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
+@of_each(["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
                                   "cut", "looked up"])
 def test_a_traced_operator_is_exported_and_imported(name: str) -> None:
     """An imported model gives the same values and gradients; ONNX Runtime, if installed, gives the same values."""

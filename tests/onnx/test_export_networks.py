@@ -13,6 +13,7 @@ from opreg import nn
 from opreg.errors import ArgumentError
 from opreg.nn import ops
 from tests.nn.layers import ROWS, LayerRow, flat, made, value
+from tests.questions import of_each
 from tests.symbol.test_models import FOLDER, NETWORKS, Network, load, load_arrays
 
 onnx = pytest.importorskip("onnx")
@@ -51,7 +52,7 @@ def _floats(*shape: int) -> np.ndarray:
 _UNSAID = {"custom": None, "ssd": "_contrib_MultiBoxTarget", "detector": "_contrib_Proposal"}
 
 
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in _UNSAID])
+@of_each([name for name in NETWORKS if name not in _UNSAID])
 def test_networks_of_mxnets_files_are_exported(name: str) -> None:
     folder = FOLDER / name
     with np.load(folder / "io.npz") as file:

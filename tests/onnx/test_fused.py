@@ -13,6 +13,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import OpError
+from tests.questions import of_each
 
 onnx = pytest.importorskip("onnx")
 
@@ -481,7 +482,7 @@ def test_gradients_of_fused_operators_agree_with_central_differences(row: Row) -
     assert along == pytest.approx((above - below) / 2e-6, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("op, inputs, attrs, words", [
+@of_each([
     ("MultiHeadAttention", [Q], {"num_heads": 3}, "expected keys and values"),
     ("MultiHeadAttention", [Q, K, V], {"num_heads": 5}, "MultiHeadAttention: query has 12 elements for each position, "
                                                         "which cannot be divided among 5"),

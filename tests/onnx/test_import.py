@@ -13,6 +13,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, FileFormatError, OpError, UnknownOperatorError
+from tests.questions import of_each
 
 onnx = pytest.importorskip("onnx")
 helper, numpy_helper = pytest.importorskip("onnx.helper"), pytest.importorskip("onnx.numpy_helper")
@@ -521,7 +522,7 @@ CONTRADICTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", CONTRADICTIONS)
+@of_each(CONTRADICTIONS)
 def test_contradictory_models_are_refused(name: str) -> None:
     """The error is opreg's, names the node, and is raised before a huge array is made."""
     (kind, inputs, attributes), shapes, given, words = CONTRADICTIONS[name]
@@ -856,7 +857,7 @@ EQUATIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize("equation, shapes", EQUATIONS)
+@of_each(EQUATIONS)
 def test_einsum_takes_open_lengths(equation: str, shapes: list[tuple[Any, ...]]) -> None:
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     made = model([helper.make_node("Einsum", [*inputs], ["y"], equation=equation)], inputs, ["y"])
@@ -1529,7 +1530,7 @@ MICROSOFT: dict[str, tuple[str, dict[str, Any], Any]] = {
 WHICH = np.arange(4) % 2 == 0
 
 
-@pytest.mark.parametrize("title", MICROSOFT)
+@of_each(MICROSOFT)
 def test_quantized_operators_of_onnx_runtime_compute_real_values(title: str) -> None:
     """Values are dequantized, computed, and quantized again, in Cells and in symbols."""
     inputs, attrs, function = MICROSOFT[title]

@@ -22,6 +22,7 @@ from opreg.porting import NeedsParser, legacy, port, python2
 from opreg.porting.compiling import compiled
 from opreg.porting.folder import changes, diff, write
 from opreg.porting.source import Place
+from tests.questions import of_each
 
 
 class OfMXNet(Place):
@@ -218,7 +219,7 @@ def lines(text: str) -> str:
     return textwrap.dedent(text).strip("\n") + "\n"
 
 
-@pytest.mark.parametrize("before, after", REWRITTEN)
+@of_each(REWRITTEN)
 def test_old_code_is_rewritten(before: str, after: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     ported = port(lines(before), OfMXNet())
@@ -252,14 +253,14 @@ def _parenthesized(text: str) -> str:
     return code.decode()
 
 
-@pytest.mark.parametrize("before", [before for before, _ in REWRITTEN])
+@of_each([before for before, _ in REWRITTEN])
 def test_parentheses_change_nothing(before: str) -> None:
     text = python2.modern(before).text
     after = port(_parenthesized(text), OfMXNet()).text
     assert ast.dump(ast.parse(after)) == ast.dump(ast.parse(port(text, OfMXNet()).text))
 
 
-@pytest.mark.parametrize("text", LEFT_ALONE)
+@of_each(LEFT_ALONE)
 def test_porting_leaves_current_code_unchanged(text: str) -> None:
     assert port(lines(text), OfMXNet()).text == lines(text)
 
@@ -345,7 +346,7 @@ def test_arrays_of_several_elements_are_not_converted(wrong: str) -> None:
         exec(compiled(f"import numpy as np\nx = {wrong}".encode(), "program.py"), {})
 
 
-@pytest.mark.parametrize("program, printed", PROGRAMS)
+@of_each(PROGRAMS)
 def test_compiled_programs_print_the_same_as_in_python_2(program: str, printed: str) -> None:
     pytest.importorskip("fissix", reason="reads Python 2")
     with redirect_stdout(io.StringIO()) as out:

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 
 import numpy as np
-import pytest
 
 import opreg as mx
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 Arrays = dict[str, nd.NDArray]
@@ -111,7 +111,7 @@ class Machine:
                         for array in arrays if array is not None]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@of_each(range(24))
 def test_a_changed_executor_equals_a_newly_bound_one(seed: int) -> None:
     machine, said = Machine(seed), []
     for _ in range(6):

@@ -18,6 +18,7 @@ from opreg.symbol.passes.constant_folding import fold_constants
 from opreg.symbol.passes.cse import cse
 from opreg.symbol.passes.fuse import fuse
 from opreg.symbol.passes.rematerialization import rematerialize
+from tests.questions import of_each
 
 sym, nd = mx.sym, mx.nd
 
@@ -343,7 +344,7 @@ def test_operators_with_a_mode_are_folded_for_the_mode_of_the_plan():
 # --------------------------------------------------------------------------------------------- identities
 
 
-@pytest.mark.parametrize("make", [
+@of_each([
     sym.identity, sym.BlockGrad, sym.make_loss, lambda x: x * 1.0, lambda x: sym.broadcast_to(x, shape=(0, 4)),
     lambda x: sym.broadcast_like(x, sym.Variable("y")), lambda x: sym.reshape_like(x, sym.Variable("y")),
     lambda x: sym.cast_storage(x, stype="default"), lambda x: sym.Dropout(x, p=0.5),

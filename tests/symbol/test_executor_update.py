@@ -19,6 +19,7 @@ from opreg.symbol.plan import Segment
 from tests.cuda.device import Gpu, gpus, require
 from tests.cuda.host import COMPILER
 from tests.cuda.machine import MACHINE
+from tests.questions import of_each
 from tests.train.test_optimizer import _SETTINGS, OPTIMIZERS
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -109,7 +110,7 @@ def test_an_update_has_the_bits_of_an_updater(name: str, keywords: dict[str, Any
 BY_STEPS = {"sgd", "nag", "ccsgd", "signum", "adam", "ftml", "adagrad", "rmsprop", "ftrl"}
 
 
-@pytest.mark.parametrize("name", sorted({each[0] for each in OPTIMIZERS}))
+@of_each(sorted({each[0] for each in OPTIMIZERS}))
 def test_explain_shows_the_steps_that_update_weights(name: str) -> None:
     weights = Weights(FEW, created(name))
     assert explained(weights.executor) == ["update: planned when it has run"]
@@ -187,7 +188,7 @@ CHANGES: dict[str, tuple[Callable[[Any], None], bool]] = {  # a change, and whet
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@of_each(CHANGES)
 def test_settings_may_change(change: str) -> None:
     apply, anew = CHANGES[change]
     clip = 0.2 if change == "clipped elsewhere" else None

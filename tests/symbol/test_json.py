@@ -25,6 +25,7 @@ from opreg.core.placeholder import placeholder, resolve
 from opreg.core.registry import ops
 from opreg.errors import AttrError, DTypeError, FileFormatError, ShapeError, UnknownOperatorError
 from opreg.symbol.json import VERSION, dumps, load, loads, save
+from tests.questions import of_each
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
 JSON = MODELS / "json"
@@ -168,7 +169,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", ABOUT["broken"])
+@of_each(ABOUT["broken"])
 def test_errors_of_broken_files_name_the_wrong_part(name):
     key = name.removesuffix("-symbol.json")
     if key.startswith("bad_unknown") and key not in BROKEN:
@@ -270,7 +271,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@of_each(REFUSED)
 def test_absurd_text_is_refused(what):
     make, message = REFUSED[what]
     with pytest.raises(FileFormatError, match=rf"^net\.json: .*{message}"):
@@ -316,7 +317,7 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("what", HARMLESS)
+@of_each(HARMLESS)
 def test_irrelevant_entries_are_ignored(what):
     assert dumps(loads(HARMLESS[what]())) == NATIVE
 
@@ -361,7 +362,7 @@ OLDER = [  # version, node, attribute, and its node and name after loading, or t
 ]
 
 
-@pytest.mark.parametrize("version,number,name,becomes", OLDER)
+@of_each(OLDER)
 def test_attributes_of_older_versions_move_to_where_they_belong(version, number, name, becomes):
     graph = copy.deepcopy(GRAPH)
     graph["attrs"]["mxnet_version"][1] = version
@@ -446,7 +447,7 @@ HIDDEN_OUTPUTS = [  # operator, attributes, outputs that MXNet counts
 ]
 
 
-@pytest.mark.parametrize("op,attrs,count", HIDDEN_OUTPUTS)
+@of_each(HIDDEN_OUTPUTS)
 def test_node_row_ptr_counts_hidden_outputs(op, attrs, count):
     symbol = getattr(sym, op)(sym.Variable("x"), **attrs)
     rows = json.loads(dumps(symbol))["node_row_ptr"]

@@ -147,8 +147,8 @@ def test_an_instrument_is_called_around_each_step_and_can_be_removed(kernels: st
     step = ["outer {", "inner {", "} inner", "} outer"]
     assert seen == [f"run of {len(segment.steps)}", *step * count]
     watched = executor.outputs[0].asnumpy()
-    segment.take_off(first)
-    segment.take_off(inner)
+    segment.detach(first)
+    segment.detach(inner)
     assert (segment.plain, segment.native) == before
     seen.clear()
     executor.forward(is_train=True)
@@ -159,14 +159,14 @@ def test_an_instrument_is_called_around_each_step_and_can_be_removed(kernels: st
 def test_instruments_of_all_plans_see_existing_and_later_plans() -> None:
     old, seen = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,)), list[int]()
     old.forward()
-    take_off = instrument_all(lambda number, step: None, lambda steps, run: (seen.append(len(steps)), run()))
+    detach = instrument_all(lambda number, step: None, lambda steps, run: (seen.append(len(steps)), run()))
     try:
         new = chain(sym.Variable("x"), 2).simple_bind(mx.cpu(), x=(4,))
         old.forward()
         new.forward()
         assert len(seen) == 2
     finally:
-        take_off()
+        detach()
     old.forward()
     new.forward()
     assert len(seen) == 2

@@ -11,6 +11,7 @@ import pytest
 
 import opreg as mx
 from opreg.trace_events import collect
+from tests.questions import of_each
 
 #: A name that would turn a terminal red, return to the beginning of the line, begin another line, and reverse the text
 #: after it.
@@ -100,7 +101,7 @@ REPORTS: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTS)
+@of_each(REPORTS)
 def test_control_characters_of_names_are_shown_as_pictures(name: str) -> None:
     text = str(REPORTS[name]())
     assert not _CONTROL.search(text)

@@ -116,7 +116,7 @@ def answers(f: object, x: mx.nd.NDArray) -> tuple[np.ndarray, np.ndarray]:
     return y.asnumpy(), x.grad.asnumpy()
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@of_each(CHANGES)
 def test_a_change_is_seen(name: str) -> None:
     module, x = types.ModuleType("state"), mx.nd.array([1.0, -2.0, 0.5])
     executors = []
@@ -151,7 +151,7 @@ def test_a_change_is_seen_by_a_bound_graph(name: str) -> None:
         assert changes(SEEN[name], in_a_bound_graph)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@of_each(NAMED)
 def test_a_change_that_is_not_compared_is_named(name: str) -> None:
     case, title = NAMED[name]
     with pytest.warns(UserWarning, match=f"does not see changes of .*({title})"):

@@ -27,6 +27,7 @@ from opreg.testing import Report, Verdict, checking, variations
 from opreg.testing.contract import Check, Failed
 from opreg.testing.uses import Use
 from tests.cuda import strict  # noqa: F401  whose device serves
+from tests.questions import of_each
 from tests.rows import Row, all_rows
 
 X = np.array([[0.3, -1.2, 0.7], [1.4, 0.9, -0.4]])
@@ -475,7 +476,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@of_each(MISTAKES)
 def test_mistakes_are_found(name: str) -> None:
     make, inputs, verdict, words, change = MISTAKES[name]
     found = mx.operator.check(make(), *inputs)
@@ -698,7 +699,7 @@ DECLARED = ["a function with a state", "a function that minds its mode", "a Prop
             "a Prop with a state that follows its input"]
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@of_each(RIGHT)
 def test_correct_operators_pass(name: str) -> None:
     make, inputs, attrs = RIGHT[name]
     found = mx.operator.check(make(), *inputs, **attrs)

@@ -13,6 +13,7 @@ import pytest
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, FileFormatError, ShapeError
 from tests.laws import stats
+from tests.questions import of_each
 
 nd = mx.nd
 
@@ -152,7 +153,7 @@ def test_a_user_registers_an_initializer(caplog):
     assert "fc_weight" in caplog.text
 
 
-@pytest.mark.parametrize("text, kind, words", [
+@of_each([
     ("[]", FileFormatError, "expected a name and keywords"),
     ("{}", FileFormatError, "expected a name and keywords"),
     ("[1]", FileFormatError, "expected a name and keywords"),
@@ -194,7 +195,7 @@ def test_initializers_in_files_are_checked(text, kind, words):
     assert any("variable 'w': its attribute __init__ is" in each for each in caught.value.__notes__)
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.init.create("xaver"), AttrError, "Did you mean 'xavier'"),
     (lambda: mx.init.create('["zero", {}]', a=1), AttrError, "takes no further ones"),
     (lambda: mx.init.create("uniform", scael=1), AttrError, "unexpected keyword argument 'scael'. It takes scale"),

@@ -9,6 +9,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, ShapeError
+from tests.questions import of_each
 
 nd = mx.nd
 
@@ -40,7 +41,7 @@ def test_two_bit_compression_keeps_the_remainder():
     np.testing.assert_allclose(kept(store, "w", (3,)), [0.1, 0.2, 0.3], rtol=1e-6)
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.kv.create("p3"), ArgumentError, "'p3' needs servers"),
     (lambda: mx.kv.create("p3"), ArgumentError, "KVStoreBase.register"),
     (lambda: mx.kv.create("locale"), ArgumentError, "Did you mean 'local'"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, FileFormatError, ShapeError
+from tests.questions import of_each
 
 nd = mx.nd
 
@@ -135,7 +136,7 @@ def test_names_choose_outputs_and_labels():
     assert metric.get()[1] == 4
 
 
-@pytest.mark.parametrize("make", [
+@of_each([
     lambda: mx.metric.create("acc", axis=0), lambda: mx.metric.create("f1", average="micro"),
     lambda: mx.metric.create("mcc"), lambda: mx.metric.create("perplexity", -1), lambda: mx.metric.create("pearsonr"),
     lambda: mx.metric.create("pcc"), lambda: mx.metric.create("nll_loss", eps=0.5), lambda: mx.metric.create("loss"),
@@ -209,11 +210,11 @@ def test_a_function_may_give_sum_and_count():
     assert extra.get()[1] == 1
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.metric.create("acuracy"), AttrError, "Did you mean 'accuracy'"),
     (lambda: mx.metric.create(3), ArgumentError, "a function or a list"),
     (lambda: mx.metric.create("acc", axes=1), AttrError, "unexpected keyword argument 'axes'. It takes axis, name"),
-    (lambda: mx.metric.create(mx.metric.create("acc"), axis=1), ArgumentError, "accuracy is there already"),
+    (lambda: mx.metric.create(mx.metric.create("acc"), axis=1), ArgumentError, "accuracy is made already"),
     (lambda: mx.metric.create({"name": "acc"}), FileFormatError, "metric: expected a name and keywords"),
     (lambda: mx.metric.create('{"metric": "acc", "axis": "x"}'), AttrError, "axis must be int, got 'x'"),
     (lambda: mx.metric.create('{"metric": "custommetric", "feval": 3}'), AttrError, "cannot be made from text"),

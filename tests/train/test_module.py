@@ -14,6 +14,7 @@ import opreg as mx
 from opreg.core import files
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError
 from opreg.train.model import BatchEndParam, load_checkpoint, load_params, save_checkpoint
+from tests.questions import of_each
 
 nd, sym = mx.nd, mx.sym
 
@@ -240,6 +241,14 @@ def test_states_are_neither_inputs_nor_weights():
     assert (module.get_states()[0].asnumpy() == 3).all()
 
 
+@pytest.mark.parametrize("store", [None, "local"])
+def test_states_for_mxnet_have_the_optimizer(store, tmp_path):
+    one, other = (trained(epochs=epochs, optimizer="adam", kvstore=store and mx.kv.create(store)) for epochs in (2, 1))
+    one.save_optimizer_states(str(tmp_path / "states"), format="mxnet")
+    other.load_optimizer_states(str(tmp_path / "states"))
+    assert other._optimizer._index_update_count == one._optimizer._index_update_count
+
+
 def test_a_shared_module_has_the_same_weights():
     one = trained(epochs=1)
     other = mx.mod.Module(classifier())
@@ -410,7 +419,7 @@ def test_requests_skip_fixed_weights(request_, fixed, expected):
     assert tuple(None if grad is None else float(grad.asnumpy().ravel()[0]) for grad in grads) == expected
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: mx.mod.Module(classifier(), data_names=["dat"]), ArgumentError, "Did you mean 'data'"),
     (lambda: mx.mod.Module(classifier()).init_params(), OpError, "call bind first"),
     (lambda: mx.mod.Module(classifier()).forward(None), OpError, "call bind and init_params first"),

@@ -12,6 +12,7 @@ import pytest
 import opreg as mx
 from opreg.errors import ArgumentError, AttrError, DTypeError, OpError, ShapeError
 from tests.laws import stats
+from tests.questions import of_each
 
 nd = mx.nd
 
@@ -202,7 +203,7 @@ MOVED = [
 ]
 
 
-@pytest.mark.parametrize("name, count, copies, arguments, expected", MOVED)
+@of_each(MOVED)
 def test_update_functions_move_weights_as_in_mxnet(name, count, copies, arguments, expected):
     def several(values, dtype="float32"):
         return [nd.array(value, dtype=dtype) for value in values[:count]]
@@ -267,7 +268,7 @@ def test_factors_by_symbol_by_name_and_by_parameter():
     assert optimizer._get_lr(0) == pytest.approx(0.4) and optimizer._get_wd(0) == pytest.approx(0.005)
 
 
-@pytest.mark.parametrize("name, default", [
+@of_each([
     ("sgd", None), ("nag", None), ("adam", 0.001), ("adagrad", None), ("rmsprop", 0.001), ("adadelta", None),
     ("ftrl", None), ("adamax", 0.002), ("nadam", 0.001), ("signum", 0.01), ("ftml", None), ("lamb", 0.001),
     ("lars", None), ("dcasgd", None), ("sgld", None), ("lbsgd", None)])

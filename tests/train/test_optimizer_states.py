@@ -21,6 +21,7 @@ import opreg as mx
 from opreg.errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from opreg.ndarray.npz_file import npz
 from opreg.ndarray.records import Record
+from tests.questions import of_each
 from tests.recorded import mxnet_states
 from tests.train.test_optimizer import steps, updater, weights
 
@@ -183,7 +184,7 @@ def one(key, value):
     return lambda about, arrays: about["states"].__setitem__(0, [0, {key: value}])
 
 
-@pytest.mark.parametrize("content, words", [
+@of_each([
     (lambda: packed(("a.npy", npy("(1000000000000,)"))), "expected 4000000000"),
     (lambda: packed(("a.npy", npy(f"({2**70},)"))), "header of an array of numbers"),
     (lambda: packed(("a.npy", npy("(8,)", content=bytes(32))), method=zipfile.ZIP_DEFLATED), "a stored member"),
@@ -285,6 +286,91 @@ def test_a_momentum_may_come_or_go_between_saving_and_reading():
         second(0, grad, weight)
         steps = (1 + 1.9) if after else 2
         assert weight.asnumpy() == pytest.approx(1 - 0.01 * (1 + steps))
+
+
+class _Named:
+    """An object of a class that a pickle names: the name, and the state."""
+
+    def __new__(cls, *_):
+        return object.__new__(cls)
+
+    def __init__(self, *_):
+        pass
+
+    def __setstate__(self, state):
+        self.state = state
+
+    def __eq__(self, other):
+        return (type(self).__qualname__, self.state) == (type(other).__qualname__, other.state)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class _Names(pickle.Unpickler):
+    """Reads a pickle without the library that wrote it."""
+
+    def find_class(self, module, name):
+        return bytearray if name == "bytearray" else type(f"{module}.{name}", (_Named,), {})
+
+
+def unpickled(content):
+    return _Names(io.BytesIO(content)).load()
+
+
+def trained(name):
+    """An updater after three updates, as in the recording."""
+    kind, options, dtype = mxnet_states.OPTIMIZERS[name]
+    move = mx.optimizer.get_updater(mx.optimizer.create(kind, **options))
+    mxnet_states.steps(nd, move, nd.array([1.5, -2.0], dtype=dtype), 0, 3)
+    return move
+
+
+def parts(state):
+    """The parts of an unpickled state: classes, dtypes, numbers."""
+    if isinstance(state, (tuple, list)):
+        return [type(state), *(part for each in state for part in parts(each))]
+    if isinstance(state, _Named):
+        array = nd.array([0.0])
+        array.__setstate__(state.state)
+        return [type(state).__qualname__, array.dtype, *array.asnumpy().tolist()]
+    return [state]
+
+
+@pytest.mark.parametrize("name", mxnet_states.OPTIMIZERS)
+def test_the_pickle_for_mxnet_is_the_one_that_mxnet_writes(name):
+    with open(mxnet_states.FILE) as file:
+        expected, theirs = unpickled(bytes.fromhex(json.load(file)[name]["states"]))
+    states, ours = unpickled(trained(name).get_states(dump_optimizer=True, format="mxnet"))
+    assert states.keys() == expected.keys() == {0}
+    assert parts(states[0]) == [pytest.approx(part, rel=1e-3) if isinstance(part, float) else part
+                                for part in parts(expected[0])]
+    assert type(ours).__qualname__ == type(theirs).__qualname__
+    assert {key: ours.state[key] for key in theirs.state} == theirs.state
+
+
+@pytest.mark.parametrize("name", mxnet_states.OPTIMIZERS)
+@pytest.mark.parametrize("dump", (False, True), ids=["states", "all"])
+def test_the_pickle_for_mxnet_is_read_back(name, dump):
+    move = trained(name)
+    again = mx.optimizer.get_updater(mx.optimizer.create(mxnet_states.OPTIMIZERS[name][0]))
+    again.set_states(move.get_states(dump, format="mxnet"))
+    if dump:
+        assert again.get_states(True) == move.get_states(True)
+    else:
+        assert unpickled(again.get_states(format="mxnet")).keys() == {0}
+
+
+def test_a_pickle_for_mxnet_has_the_schedule_and_refuses_what_mxnet_lacks():
+    schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5, base_lr=0.25)
+    _, optimizer = unpickled(updater("sgd", lr_scheduler=schedule).get_states(True, format="mxnet"))
+    written = optimizer.state["lr_scheduler"]
+    assert type(written).__qualname__ == "mxnet.lr_scheduler.FactorScheduler" and written.state == vars(schedule)
+    _, optimizer = unpickled(updater("groupadagrad").get_states(True, format="mxnet"))
+    assert type(optimizer).__qualname__ == "mxnet.optimizer.contrib.GroupAdaGrad"
+    with pytest.raises(ArgumentError, match="no optimizer AdamW"):
+        updater("adamw").get_states(True, format="mxnet")
+    with pytest.raises(ArgumentError, match="'npz' or 'mxnet', got 'pickle'"):
+        updater("sgd").get_states(format="pickle")
 
 
 def test_equal_states_are_equal_bytes():

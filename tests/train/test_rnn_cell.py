@@ -7,6 +7,7 @@ import pytest
 
 import opreg as mx
 from opreg.errors import ArgumentError, OpError, ShapeError
+from tests.questions import of_each
 
 nd, sym, rnn = mx.nd, mx.sym, mx.rnn
 
@@ -275,7 +276,7 @@ def test_a_language_model_learns():
     assert module.score(batches, mx.metric.Perplexity(0))[0][1] < 1.3
 
 
-@pytest.mark.parametrize("call, kind, words", [
+@of_each([
     (lambda: rnn.FusedRNNCell(4, mode="lstmm"), ArgumentError, "Did you mean 'lstm'"),
     (lambda: rnn.FusedRNNCell(4)(None, None), OpError, "cannot run single steps"),
     (lambda: rnn.RNNCell(4).unroll(3, [sym.var("a")]), ArgumentError, "expected 3 inputs, one a step, got 1"),

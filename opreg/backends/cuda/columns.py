@@ -148,7 +148,7 @@ def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[A
     """A step without arguments that reduces the columns of ``count`` matrices, each of ``rows`` rows of ``n`` values.
 
     The expression reads ``size`` as the size of a column, by default ``rows``. With ``part``, matrices are split into
-    parts of so many rows, and there is a result for each part.
+    parts of that many rows, and each part has a result.
     """
     part = rows if part is None else part
     parts = -(-rows // part)

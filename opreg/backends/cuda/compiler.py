@@ -39,7 +39,8 @@ def declined(details: object | str) -> str | None:
 
 
 def keep_details(call: Call, details: object | str) -> str | None:
-    """Store with a call what its kernel needs; returns the reason if ``details`` is one, else None."""
+    """Store on a call the details that its kernel needs; if ``details`` is a text, it is the reason to decline, and is
+    returned."""
     call.details = details
     return declined(details)
 

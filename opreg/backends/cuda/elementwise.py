@@ -14,7 +14,7 @@ from opreg.core.launch import Call
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.steps import own_bytes
-from opreg.elementwise.expression import Expression, accepting
+from opreg.elementwise.expression import Expression, accepts_expression
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, can_compile, grid_of, keep_details, kernel_of
@@ -157,6 +157,6 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
            ufuncs: Callable[[Call], list[Callable[[], object]]]) -> None:
     """Give an operator with an expression, a function of its attributes, the kernel ``cuda``."""
 
-    attach_compiled(op, accepting(expression, lambda scalar, call: declines(
+    attach_compiled(op, accepts_expression(expression, lambda scalar, call: declines(
         scalar, call.ins, call.outs) or keep_details(call, arrange(call.ins, call.outs))),
         lambda call: [bound(expression(call.attrs), call.details, call.xp)])

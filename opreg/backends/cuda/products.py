@@ -209,7 +209,7 @@ class ChosenAlgorithm(NamedTuple):
 def choose(library: Library, device: int, product: Product) -> ChosenAlgorithm | str:
     """The library's preferred algorithm for a kind of product, or the reason why it has none."""
     left, right, out, bias = product.alignments
-    described = _Descriptors(library, product, bias)  # the alignment stands for the address of the bias
+    described = _Descriptors(library, product, bias)  # the alignment of the bias takes the place of its address
     preference = Descriptor(library, "MatmulPreference")
     preference.set(PreferenceAttribute.MAX_WORKSPACE_BYTES, ctypes.c_uint64(_WORKSPACE))
     for name, alignment in zip("ABCD", (right, left, out, out)):

@@ -42,7 +42,7 @@ class _Source:
 
     def __init__(self, cuda: Any):
         self._cuda = cuda
-        self.allocator: Any = None  # the caller's, while work allocates memory
+        self.allocator: Any = None  # the allocator of the caller, while the work allocates memory
 
     def __call__(self, size: int) -> Any:
         with self._cuda.Stream(null=True) as stream:
@@ -66,7 +66,7 @@ class CudaRecorder(Recorder):
         return int(self._pool.total_bytes())
 
     @contextlib.contextmanager
-    def warming(self) -> Iterator[None]:
+    def warm_up(self) -> Iterator[None]:
         stream = self._stream
         with self._cuda.Device(self._device):
             caller = self._cuda.get_current_stream()
@@ -103,7 +103,7 @@ class CudaRecorder(Recorder):
                         # cause.
                         refused = RefusedError(_error_line(error), None if _SPOILT in str(error) else number)
                         break
-            finally:  # in any case, since a capturing stream runs no other work
+            finally:  # also after an error, since a capturing stream runs no other work
                 try:
                     graph = stream.end_capture()
                 except Exception as error:  # an invalidated capture raises an error here, but ends

@@ -27,8 +27,8 @@ __all__ = ["KINDS", "Shape", "Text", "bound_rows", "bound_rows_with_sums", "coun
 
 # Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
 _WARPS, _REGISTERS = 128, 32
-# The least number of rows whose results a team of threads adds, if there are enough rows for all multiprocessors; and
-# the largest team, since the threads of a larger one have too few registers for the sums beside the row.
+# The least number of rows that each team of threads adds up, if there are enough rows for all multiprocessors; and the
+# largest number of threads of a team, since with more of them each has too few registers for the sums beside the row.
 _EACH, _ADDING = 16, 256
 #: Names of the reductions in ``device.cuh``.
 KINDS = {"row_sum": "Sum", "row_max": "Largest", "row_min": "Smallest", "row_product": "Product"}
@@ -55,8 +55,8 @@ class Shape(NamedTuple):
     counted : str
         The type of indices of columns and of the size of a row in expressions; see ``counted_in``.
     summed : tuple of int
-        The results that are added over rows, in registers, so rows must be held there: each of the teams of threads
-        that compute rows stores one row of sums.
+        The results that are added over rows. Their rows must be held in registers: each team of threads that computes
+        rows stores one row of sums.
     """
 
     ins: tuple[np.dtype, ...]
@@ -313,8 +313,8 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
 def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, n: int,
                          xp: ArrayModule, scratch: Callable[[int, spec.Shape, np.dtype], Array]
                          ) -> tuple[Launch, dict[int, Array]] | None:
-    """A step without arguments that computes rows as ``bound_rows``, and adds values over rows in the same run through
-    the data; and the sums of the teams of threads, by result, which are to be added up, or values of rows.
+    """A step without arguments that computes rows as ``bound_rows`` does, and adds values over rows in the same pass.
+    It is returned with the sums of the teams of threads, by result, or values of rows, which are still to be added up.
 
     Parameters
     ----------
@@ -339,7 +339,8 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequen
     shape = shape_of(rows, ins, [None if i in requested else out for i, out in enumerate(outs)], count, n)
     if summed and (not shape.packs or shape.threads > _ADDING):
         return None
-    # Each team has a few rows, so that its sums are small beside the data, if that leaves a block to each processor.
+    # Each team gets a few rows, so that its sums are small beside the data; but not so many that a multiprocessor has
+    # no block.
     each = max(1, min(_EACH, 8 * count // (shape.side * grid_of(xp, 1 << 30, 1))))
     blocks = -(-count // (shape.side * each))
     dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)

@@ -39,7 +39,8 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         Whether an input has a value for each ``ELEMENT``, for each set (``ROW``), for each place in a set (``COLUMN``),
         one for ``ALL``, or values for sets that repeat (``CYCLE``; the elements of a set must be contiguous then).
     outs : sequence of arrays or None
-        Arrays of elements in the shape of such inputs, of one value per set or place in a set, or of one for all.
+        Arrays of the results: in the shape of these inputs, or with one value for each set, for each place in a set, or
+        for all.
     axes : sequence of int
         The axes along which the elements of a set lie.
     """
@@ -64,7 +65,8 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
             return [step, *_folded([*parts.values()], [outs[j] for j in parts], (0,), xp, scratch)]
         others = [j for j, out in enumerate(outs) if out is not None and j not in sums]
         if others and not any(rows.phases[register] for j in sums if isinstance(register := rows.added(j), int)):
-            # Sums read the rows once, and a kernel that holds a row between its reductions reads them once more.
+            # The kernel of the sums reads the rows once; the kernel of the other results, which holds a row between its
+            # reductions, reads them once more.
             part, read = extracted(expression, [expression.results[j] for j in others], [*range(len(ins))])
             return [*add_sums(dict(enumerate(zip(ins, roles)))),
                     bound_rows(RowExpression(part, [roles[i] for i in read]), [ins[i] for i in read],
@@ -132,7 +134,7 @@ def _over_sets(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayo
     part, read = extracted(rows.expression, [added[j] for j in of_places], list(known_values))
     arrays, roles = [known_values[register][0] for register in read], [known_values[register][1] for register in read]
     if sum(reduced for _, reduced in groups) == 1:
-        # For sums over sets, values for sets are values for places, and the other way round.
+        # In sums over sets, a value for each set takes the role of a value for each place, and the other way round.
         turned = {RowLayout.ROW: RowLayout.COLUMN, RowLayout.COLUMN: RowLayout.ROW}
         total = row_sum(None).prim
         code = [*part.code, *[Instruction(total, (register,)) for register in part.results]]

@@ -89,7 +89,7 @@ def bound_sort(xp: ArrayModule, keys: Array, largest: int, scratch: Callable[[in
     keys : array
         uint32, fewer than 2^31, which are written over.
     largest : int
-        The greatest key that there may be.
+        The largest possible key.
     scratch : function of number, shape and dtype
         Gives memory for the numbers 0 to 3.
     """

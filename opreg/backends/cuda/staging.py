@@ -36,7 +36,8 @@ class Staging:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():  # CUDA may have been shut down
-            for copied in getattr(self, "_copied", ()):  # freed pinned memory may be used again at once
+            # waits for the copies: freed pinned memory may be used again at once
+            for copied in getattr(self, "_copied", ()):
                 copied.synchronize()
 
 

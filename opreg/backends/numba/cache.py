@@ -65,7 +65,7 @@ def hash_of(key: str) -> str:
 
 def _strange(status: os.stat_result) -> str | None:
     """The reason why another user could have written a file; None if no other could."""
-    if not hasattr(os, "geteuid"):  # Windows: a user's directories are the user's
+    if not hasattr(os, "geteuid"):  # on Windows, only the user writes to the user's directories
         return None
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {status.st_uid}"
@@ -79,7 +79,7 @@ def _folder() -> Path | None:
     folder = directory()
     if folder is None:
         return None
-    with suppress(OSError):  # nothing is stored then
+    with suppress(OSError):  # after an error nothing is stored
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             path.mkdir(mode=0o700, exist_ok=True)
@@ -172,7 +172,7 @@ def _content(path: Path) -> bytes | None:
         When another user could have written it, or it is damaged.
     """
     try:
-        file = open(path, "rb", opener=_unfollowed)  # noqa: SIM115 (the next block closes it)
+        file = open(path, "rb", opener=_open_no_link)  # noqa: SIM115 (the next block closes it)
     except FileNotFoundError:
         return None
     with file:
@@ -185,7 +185,7 @@ def _content(path: Path) -> bytes | None:
     return content
 
 
-def _unfollowed(path: str, flags: int) -> int:
+def _open_no_link(path: str, flags: int) -> int:
     """Open a file without following a link, and without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
 

@@ -250,7 +250,7 @@ def _code_file(source: str, dtype: np.dtype) -> CodeFile:
 
 
 if TYPE_CHECKING:
-    Emitted = tuple[Signature, Callable[..., Value]]  # the result of an intrinsic of numba
+    Emitted = tuple[Signature, Callable[..., Value]]  # the result of a function decorated with numba's ``intrinsic``
 
 
 def _fill_registers(function: ir.Function) -> None:

@@ -20,7 +20,7 @@ from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import is_numpy_float
-from opreg.elementwise.expression import Expression, accepting
+from opreg.elementwise.expression import Expression, accepts_expression
 from opreg.errors import ArgumentError
 from opreg.typing import Array, ArrayModule
 
@@ -238,7 +238,7 @@ def attach(op: Op, expression: Callable[[Attrs], Expression],
     """Give an operator with an expression, a function of its attributes, the kernel ``numba``; until the function is
     compiled, the steps of ``ufuncs`` run."""
 
-    @op.kernel("numba", bound=True, accepts=accepting(
+    @op.kernel("numba", bound=True, accepts=accepts_expression(
         expression, lambda scalar, call: unavailable(call) or _declines(scalar, call)), rank=Rank.COMPILED)
     def elementwise_numba(call: Call) -> list[Callable[[], object]]:
         scalar, arrangement = expression(call.attrs), call.details

@@ -35,13 +35,14 @@ __all__ = ["DEPTH", "FEW", "pack", "padded", "product", "transposed", "pack_tran
 
 #: Rows of the smaller tile. If the number of rows is a multiple of it, no row is computed singly.
 FEW = 4
-# Registers of a row of a panel, and panels of a tile with 32 registers: with two, fewer elements are loaded for a sum.
+# The number of registers in a row of a panel, and of panels in a tile with 32 registers: with two panels, fewer
+# elements are loaded for each sum.
 _VECTORS, _PANELS = 2, 2
-# Rows of the larger tile of one panel with 32 registers and with 16, and of that of two panels. The sums take two
-# registers per row and panel; a row of the panels takes as many, and an element of the left matrix one. With more rows,
-# sums would be stored and loaded again at every step.
+# The numbers of rows of the larger tile: of one panel with 32 registers, of one panel with 16, and of two panels. Sums
+# take two registers per row and panel, the row of a panel takes two, and the element of the left matrix takes one. With
+# more rows, sums would be stored and loaded again at every step.
 _MOST, _MOST_OF_16, _MOST_OF_TWO = 8, 6, 6
-#: Rows of a panel that stay in the first-level cache while many tiles read them.
+#: The number of rows of a panel that stay in the first-level cache while many tiles read them.
 DEPTH = 128
 
 
@@ -70,7 +71,8 @@ def _rows(dtype: np.dtype, panels: int) -> Callable[..., None]:
     def add_rows(a: Array, a0: int, apart: int, step: int, features: int, b: Array, b0: int, c: Array, c0: int,
                  wide: int, rows: int) -> None:
         rest = rows % large
-        if rows > large and (rest + large) % FEW < rest % FEW:  # one large tile fewer leaves fewer single rows
+        # with one large tile fewer, fewer rows are computed singly
+        if rows > large and (rest + large) % FEW < rest % FEW:
             rest += large
         whole, half = rows - rest, rows - rest % FEW
         for row in range(0, whole, large):
@@ -291,7 +293,7 @@ def _square(dtype: np.dtype) -> Callable[..., None]:
 
         rows = [builder.load(place, align=dtype.itemsize) for place in places(a, a0, apart)]
         step = 1
-        while step < count:  # blocks of twice ``step`` swap the quarters off their diagonal
+        while step < count:  # in blocks of twice ``step`` rows, the two quarters off the diagonal are exchanged
             upper = [i + count - step if i & step else i for i in range(count)]
             lower = [i + count if i & step else i + step for i in range(count)]
             for i in range(count):

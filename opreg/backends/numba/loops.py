@@ -84,7 +84,7 @@ class _Program:
         return [r for r in registers if isinstance(r, int)]
 
     def added_in(self, phase: int) -> list[int]:
-        """The results for columns to which a phase adds values of a row."""
+        """The results with a value for each column to which a phase adds the values of a row."""
         return [j for j, register in self.added.items() if self.rows.results[j] is RowLayout.COLUMN
                 and phase == (self.rows.phases[register] if isinstance(register, int) else 0)]
 
@@ -105,7 +105,8 @@ class _Program:
         if len(dear) != 1 or not free:
             return
         self.stored[dear[0]] = free[0]
-        if any(self.rows.inputs[i] is RowLayout.ELEMENT for i in self.inputs(last)):  # an output may share its memory
+        # an output may share the memory of such an input
+        if any(self.rows.inputs[i] is RowLayout.ELEMENT for i in self.inputs(last)):
             self.stored.clear()
 
     def read_before(self, phase: int) -> set[int]:

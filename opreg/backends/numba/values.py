@@ -7,7 +7,7 @@ The alternative, plain functions for numba with constants of the dtype and ``con
 fast: exp, tanh, gelu and its gradient on 16,384 elements of float32 take 0.98 to 1.01 times as long (minimum of 400
 alternating runs, one core). But it takes two to seven times as long to compile, since each function passes through all
 stages of numba: 1.2 s instead of 0.17 s for gelu, and 0.41 s instead of 0.19 s for its gradient after that (processor
-time of new processes). Users notice the time of compiling.
+time of new processes). Users wait while a function is compiled.
 """
 
 from __future__ import annotations

@@ -112,10 +112,11 @@ class Work:
         self._buffers: list[Object] = []
         self._held: tuple[np.ndarray, ...] | None = None
         self.kept: int | None = None
-        self._lays_out: Step | None = None  # copies the weight to that buffer
-        self._since: int | None = None  # when the weight was copied, if the buffer is still valid
+        self._lays_out: Step | None = None  # the step that copies the weight to the buffer
+        # ``versions.write_count`` at the copy of the weight; None if the buffer is not valid
+        self._since: int | None = None
         self._keeps = False
-        self._arrays: list[tuple[Object, Object]] = []  # the library's layout and memory of each
+        self._arrays: list[tuple[Object, Object]] = []  # the library's layout and memory of each array
         self._sizes: list[tuple[int, int]] = []  # the number of elements, and of bytes from first to last
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):

@@ -98,7 +98,7 @@ class Convolution(NamedTuple):
                     return descriptions
             except OpError as error:
                 if is_transient(error):
-                    raise  # otherwise the library has nothing for this layout
+                    raise  # other errors mean that the library has nothing for this layout
         return self._describe(library, part, strides, False)
 
     def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:
@@ -108,7 +108,8 @@ class Convolution(NamedTuple):
         b = any_layout(library, self.w[:1]) if self.bias else None
         words = [numbers(values) for values in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
         epilogue = self._epilogue(library, strides) if self.scaled or self.added else None
-        kind = INFERENCE if self.last and part == "forward" else TRAINING  # equal results, other implementations
+        # both kinds give equal results, by different implementations
+        kind = INFERENCE if self.last and part == "forward" else TRAINING
         forward = Object(library, "primitive_desc", "convolution_forward_primitive_desc_create", library.engine, kind,
                          DIRECT, x.pointer, w.pointer, None if b is None else b.pointer, y.pointer, *words,
                          None if epilogue is None else epilogue.pointer)

@@ -5,7 +5,7 @@ Only this module loads the library, at first use. It is searched for in the envi
 
 It has threads of its own, as many as ``OMP_NUM_THREADS`` says. They and those of NumPy's BLAS slow each other down,
 since both wait for work by spinning. So BLAS's threads are not used for a while after this library has computed
-(``blas.aside``), and those of libgomp, with which most builds of the library come, spin for a shorter time than by
+(``blas.report_other_threads``), and those of libgomp, with which most builds come, spin for a shorter time than by
 default.
 """
 
@@ -125,7 +125,8 @@ def _candidates() -> Iterator[str]:
             if os.path.isfile(path):
                 yield path
     yield name
-    if sys.platform in ("win32", "darwin"):  # elsewhere it starts compilers, to find the file that this name finds
+    # on other systems find_library runs compilers, and finds only files that loading by name finds, too
+    if sys.platform in ("win32", "darwin"):
         from ctypes.util import find_library
 
         system = find_library("dnnl")
@@ -237,7 +238,7 @@ def report_computation() -> None:
     """Report to BLAS that the library has just computed, unless the calling thread did so alone: then none spins."""
     libgomp = openmp()
     if libgomp is None or libgomp.most() > 1:
-        blas.aside()
+        blas.report_other_threads()
 
 
 _FORKED: list[bool] = []

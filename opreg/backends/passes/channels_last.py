@@ -151,7 +151,7 @@ class _Decisions:
             return "an input is overwritten"
         refuses = self.library.refuses(op)
         if refuses is not None:
-            # If no input has channels last, the library must compute it in its declared layout too.
+            # Without an input that has channels last, the library must also compute the node in its declared layout.
             alone = self.last.isdisjoint(moved)
             reason = (self._refused(node, refuses, Move({}, (), ())) if alone else None) or self._refused(
                 node, refuses, move)
@@ -178,11 +178,12 @@ class _Decisions:
 
 def _moved_attributes(node: Node, move: Move) -> Attrs:
     """The attributes of a changed node."""
-    if node.op is not None and node.op.where is not None:  # a user's, whose attributes hold more than values by name
+    # an operator of the user's, whose attributes are more than values by name
+    if node.op is not None and node.op.where is not None:
         attributes = {name: value for name, value in node.keywords.items() if name != "op_type"}
         return node.op.complete({**attributes, **move.attrs}) if move.attrs else node.attrs
     attrs = {**node.attrs, **move.attrs}
-    attrs.pop("members", None)  # these are for the declared layout
+    attrs.pop("members", None)  # members are written for the declared layout
     return attrs
 
 
@@ -191,9 +192,9 @@ class _Rewriting:
 
     def __init__(self, program: Program, moves: dict[Node, Move], reasons: dict[Node, str]):
         self.program, self.moves, self.reasons = program, moves, reasons
-        self.nodes: list[Node] = []  # the new nodes for the current one
-        self.first: dict[Entry, Entry] = {}  # new entries by old ones, in the declared layout
-        self.last: dict[Entry, Entry] = {}  # the same with channels last
+        self.nodes: list[Node] = []  # the nodes that replace the current one
+        self.first: dict[Entry, Entry] = {}  # new entries in the declared layout, by old ones
+        self.last: dict[Entry, Entry] = {}  # new entries with channels last, by old ones
         self.needed = set(program.heads)  # in the declared layout
         for node in program.nodes:
             ins = moves[node].ins if node in moves else ()
@@ -236,7 +237,8 @@ class _Rewriting:
             now = self.first.get(entry, entry)
             spec = _moved(self.program.specs[entry[0]][entry[1]])
             if unread:
-                shape = Node(None, f"{now[0].name}_shape")  # without memory, like all inputs that are not read
+                # a variable without memory, like all inputs that are not read
+                shape = Node(None, f"{now[0].name}_shape")
                 self.program.specs[shape] = [spec]
                 return shape, 0
             moved = self.last[entry] = self._copy(to_channels_last, now, spec)

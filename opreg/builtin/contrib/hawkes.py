@@ -43,8 +43,8 @@ def _sums(xp: ArrayModule, lags: Array) -> Array:
     return xp.cumsum(wide(lags), axis=1).astype(lags.dtype, copy=False)
 
 
-def _follow(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array, max_time: Array
-            ) -> tuple[Array, Array, Array, Array]:
+def _influences(xp: ArrayModule, beta: Array, state: Array, lags: Array, marks: Array, valid_length: Array,
+                max_time: Array) -> tuple[Array, Array, Array, Array]:
     """The influence and its derivative by ``beta``: for each event's process just before the event, and for all at the
     end."""
     batch, events = lags.shape
@@ -79,7 +79,7 @@ def _valid(xp: ArrayModule, lags: Array, marks: Array, valid_length: Array, proc
 @hawkesll.kernel()  # no body: each event depends on the one before
 def hawkesll_xp(xp, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
-    before, _, end, _ = _follow(xp, beta, state, lags, marks, valid_length, max_time)
+    before, _, end, _ = _influences(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     intensity = lda[row, marks] + alpha[marks] * beta[marks] * before
     log_intensities = xp.sum(xp.where(xp.any(member, axis=2), xp.log(intensity), 0.0), axis=1)
@@ -100,7 +100,7 @@ declare_gradient(hawkesll, backward_hawkesll)
 @backward_hawkesll.kernel()  # no body: each event depends on the one before
 def backward_hawkesll_xp(xp, g, g_out_state, lda, alpha, beta, state, lags, marks, valid_length, max_time):
     marks, member = _valid(xp, lags, marks, valid_length, lda.shape[1])
-    before, before_slope, end, end_slope = _follow(xp, beta, state, lags, marks, valid_length, max_time)
+    before, before_slope, end, end_slope = _influences(xp, beta, state, lags, marks, valid_length, max_time)
     row = xp.arange(lda.shape[0]).reshape(-1, 1)
     inverse = 1.0 / (lda[row, marks] + alpha[marks] * beta[marks] * before)
 

@@ -7,6 +7,7 @@ or 1 in the dtype of their inputs.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,21 +65,20 @@ def scalar(function: Callable, name: str, doc: str, *aliases: str, derivative: C
         rounded = expression({"scalar": float(math.trunc(scalar)) if math.isfinite(scalar) else scalar})
         if wraps and rounded.exact and dtype.kind != "b":
             typed = expression({"scalar": float(np.int64(scalar).astype(dtype))})
-            return typed if typed.exact else rounded  # beside uint64 a negative number is an int64
+            # with uint64, a negative scalar stays an int64
+            return typed if typed.exact else rounded
         return rounded
 
-    def whole_xp(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Array:
-        return among(scalar, data.dtype)(xp, data) if is_int else expression({"scalar": scalar})(
-            xp, data.astype(xp.float64))
+    def on_integers(xp: ArrayModule, data: Array, *, scalar: float, is_int: bool) -> Callable[[Array], Array]:
+        formula = among(scalar, data.dtype) if is_int else expression({"scalar": scalar})
+        if not is_int:
+            return lambda data: formula(xp, data.astype(xp.float64))
+        return (formula.integer_function(data.dtype) if xp is np else None) or functools.partial(formula, xp)
 
     op = elementwise(function, name=name, arguments=("data",), schema=_SCALAR, aliases=aliases, doc=doc,
-                     derivatives=[derivative], on_integers=whole_xp)
+                     derivatives=[derivative], on_integers=on_integers)
     op.types(_dtypes)
     expression = op.rules.expression
-
-    @op.prepare
-    def scalar_prepare(data: Array, *, scalar: float, is_int: bool) -> Callable[..., Array] | None:
-        return among(scalar, data.dtype).integer_function(data.dtype) if is_int else None
 
     return op
 
@@ -109,10 +109,10 @@ elementwise(e.mod, name="_numpy_mod", arguments=_ARGUMENTS, broadcasts=True,
                 "0. Shapes broadcast.")
 
 
-def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Array:
+def _floor_quotient(xp: ArrayModule, x1: Array, x2: Array) -> Callable[[Array, Array], Array]:
     if x1.dtype.kind == "b":
-        return floor_quotient(xp, x1.astype(xp.int8), x2.astype(xp.int8)).astype(xp.bool_)
-    return floor_quotient(xp, x1, x2)
+        return lambda x1, x2: floor_quotient(xp, x1.astype(xp.int8), x2.astype(xp.int8)).astype(xp.bool_)
+    return functools.partial(floor_quotient, xp)
 
 
 elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=("x1", "x2"), broadcasts=True,
@@ -172,7 +172,7 @@ scalar(lambda x, *, scalar: e.hypot(x, scalar), "_hypot_scalar", "``sqrt(data **
        "_HypotScalar", "_npi_hypot_scalar")
 
 
-elementwise(lambda g: g, name="_backward_mod", arguments=("g",), on_integers=lambda xp, g: xp.zeros_like(g),
+elementwise(lambda g: g, name="_backward_mod", arguments=("g",), on_integers=lambda xp, g: xp.zeros_like,
             doc="The gradient itself; zeros among integers, where a remainder has none.")
 
 

@@ -15,6 +15,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ...backends import expressions as kernels_of_backends
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
@@ -26,7 +28,7 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
 from ...core.value import Value
-from ...elementwise.expression import Expression, accepting, derive, trace
+from ...elementwise.expression import Expression, accepts_expression, derive, trace
 from ...elementwise.tiling import steps
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
@@ -90,25 +92,25 @@ def _read(expression: Expression, is_read: tuple[bool, ...]) -> Expression:
 
 
 def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = False,
-           on_integers: Callable[..., Array] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
+           on_integers: Callable[..., Callable] | None = None) -> Callable[[Call], list[Callable[[], object]]]:
     """Give an operator an expression and its two kernels; returns the one that writes. With ``finite``, an integer
     result is zero where the value is not finite; ``on_integers`` is as in ``elementwise``."""
     op.rules.expression = expression
     alike(op, broadcasts)
 
-    @op.kernel()  # no body: it evaluates the expression
-    def elementwise_xp(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Array:
-        if on_integers is not None and arrays[0].dtype.kind in "iub":
+    @functools.partial(op.in_parts, takes_out=False)  # no body: it evaluates the expression
+    def elementwise_in_parts(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Callable[..., Array]:
+        formula, dtype = expression(attrs), arrays[0].dtype
+        if on_integers is not None and dtype.kind in "iub":
             return on_integers(xp, *arrays, **attrs)
-        result = expression(attrs)(xp, *arrays)
+        one_dtype = xp is np and all(array.dtype == dtype for array in arrays)
+        return (formula.integer_function(dtype) if one_dtype else None) or functools.partial(evaluate, xp, formula)
+
+    def evaluate(xp: ArrayModule, formula: Expression, *arrays: Array) -> Array:
+        result = formula(xp, *arrays)
         if finite and is_numpy_float(result.dtype) and arrays[0].dtype.kind in "iub":
             result = xp.where(xp.isfinite(result), result, 0.0)
         return result
-
-    @op.prepare
-    def elementwise_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
-        one_dtype = all(array.dtype == arrays[0].dtype for array in arrays)
-        return expression(attrs).integer_function(arrays[0].dtype) if on_integers is None and one_dtype else None
 
     def accepts(formula: Expression, call: Call) -> str | None:
         call.details = None
@@ -116,7 +118,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
             call.details = formula.on_integers(call.xp, call.ins, call.outs[0])
         return _accepts(call) if call.details is None else None
 
-    @op.kernel("ufuncs", bound=True, accepts=accepting(expression, accepts), rank=Rank.OPERATOR)
+    @op.kernel("ufuncs", bound=True, accepts=accepts_expression(expression, accepts), rank=Rank.OPERATOR)
     def elementwise_ufuncs(call: Call) -> list[Callable]:
         formula, outs = expression(call.attrs), call.outs
         if outs[0] is not None and outs[0].dtype.kind in "iu":
@@ -135,7 +137,7 @@ def attach(op: Op, expression: Traced, finite: bool = False, broadcasts: bool = 
 
 def elementwise(function: Callable, *, name: str, arguments: Sequence[str], schema: Schema | None = None,
                 aliases: Sequence[str] = (), derivatives: Sequence[Callable | None] | None = None,
-                broadcasts: bool = False, on_integers: Callable[..., Array] | None = None, doc: str = "") -> Op:
+                broadcasts: bool = False, on_integers: Callable[..., Callable] | None = None, doc: str = "") -> Op:
     """Register an element-wise operator.
 
     Parameters
@@ -155,7 +157,8 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     broadcasts : bool
         Whether inputs broadcast or have one shape.
     on_integers : function
-        ``on_integers(xp, *arrays, **attrs)`` computes integers and booleans, where the expression does not.
+        ``on_integers(xp, *arrays, **attrs)`` returns the function of arrays that computes integers and booleans like
+        these, where the expression does not.
     doc : str
         Its docstring, a sentence.
 

@@ -21,7 +21,7 @@ __all__ = ["unary"]
 
 
 def unary(name: str, function: Callable, derivative: Callable | None = None, doc: str = "",
-          aliases: tuple[str, ...] = (), on_integers: Callable[..., Array] | None = None) -> Op:
+          aliases: tuple[str, ...] = (), on_integers: Callable[..., Callable] | None = None) -> Op:
     """Register an element-wise operator of one array, ``data``."""
     return elementwise(function, name=name, arguments=("data",), derivatives=[derivative], doc=doc,
                        aliases=aliases, on_integers=on_integers)
@@ -115,14 +115,16 @@ def clip_slope(g: Term, x: Term, y: Term, *, a_min: float, a_max: float) -> Term
     return g * (e.greater_equal(x, a_min) * e.less_equal(x, a_max))
 
 
-def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Array:
-    """For integer dtypes, bounds are limited to the dtype's range."""
+def _clip_whole(xp: ArrayModule, data: Array, *, a_min: float, a_max: float) -> Callable[[Array], Array]:
+    """A function that clips integers. The bounds are limited to the range of the dtype."""
     bounds: Sequence[float] = (a_min, a_max)
     if data.dtype.kind != "b":
         limits = xp.iinfo(data.dtype)
         bounds = [int(min(max(bound, limits.min), limits.max)) for bound in bounds]
-    raised = xp.maximum(data, bounds[0])
-    return xp.minimum(raised, bounds[1]) if a_min <= a_max else xp.where(data > bounds[1], bounds[1], raised)
+    low, high = bounds
+    if a_min > a_max:
+        return lambda data: xp.where(data > high, high, xp.maximum(data, low))
+    return lambda data: xp.minimum(xp.maximum(data, low), high)
 
 
 unary("clip", clip, clip_slope, aliases=("_npi_clip",), on_integers=_clip_whole)

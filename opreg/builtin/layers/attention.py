@@ -72,7 +72,7 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
     """Number of features of a head."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
-    # number of parts of each input that no factor uses
+    # the number of parts of each input that no factor reads
     others = [max(each.parts - 1 for each in (left, right) if each.place == i) for i in range(len(names))]
     if left.place == right.place:
         others[left.place] -= 1
@@ -138,7 +138,8 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
             return (product(ha, b, heads=heads) + product(a, hb, heads=heads),
                     back.current(g, a, hb, heads=heads)[0], back.current(g, ha, b, heads=heads)[1])
         (x,) = factors
-        # the product is bilinear, so its mixed derivative combines each one's first factor with the other's second
+        # the product is bilinear: its mixed derivative multiplies the first factor of each by the second factor of the
+        # other
         mixed = product(x + h, heads=heads) - product(x, heads=heads) - product(h, heads=heads)
         return mixed, back.current(g, h, heads=heads)
 

@@ -121,7 +121,7 @@ def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, p
             g = (g[0] * (y > 0.0), *g[1:])
         if output_mean_var:  # gradients of these two outputs are blocked
             g = (g[0], None, None)
-        if not is_train and not use_global_stats:  # forward may have run in training
+        if not is_train and not use_global_stats:  # forward may have run in training, so its statistics are not read
             mean, inverse = ins[3], ops.rsqrt(ins[4] + eps)
         elif output_mean_var and moving:
             mean, inverse = ops._normalize_moments(data, mean, eps=eps, axis=axis)

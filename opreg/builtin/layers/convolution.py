@@ -114,28 +114,20 @@ def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, n
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@convolution.kernel()  # no body: images are unfolded a block at a time
-def convolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
-                   weights_first=False, out=None):
+@convolution.in_parts  # no body: images are unfolded a block at a time
+def convolution_in_parts(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
+                         weights_first=False):
     shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
                               num_filter=num_filter, layout=layout)
-    win = window(kernel, stride, dilate, pad)
+    win, dtype, along = window(kernel, stride, dilate, pad), data.dtype, (-1, *(1,) * len(kernel))
     layouts = layout, layout, weight_layout(layout, weights_first), None
-    return run_convolution(xp, shape, out, layouts, (data, weight, bias),
-                lambda y, x, w, b: correlate(xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
+    plan = _small(xp, data, weight, shape, win, num_group, layout)
 
-
-@convolution.prepare
-def convolution_prepare(data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout):
-    shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
-                              num_filter=num_filter, layout=layout)
-    plan = _small(data, weight, shape, window(kernel, stride, dilate, pad), num_group, layout)
-    if plan is None:
-        return None
-    dtype, along = data.dtype, (-1, *(1,) * len(kernel))
-
-    def run(data: Array, weight: Array, bias: Array | None = None) -> Array:
-        y = np.empty(shape, dtype)
+    def run(data: Array, weight: Array, bias: Array | None = None, out: Array | None = None) -> Array:
+        if plan is None:
+            return run_convolution(xp, shape, out, layouts, (data, weight, bias), lambda y, x, w, b: correlate(
+                xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
+        y = np.empty(shape, dtype) if out is None else out
         plan.correlate(data, weight, y)
         if bias is not None:
             np.add(y, bias.reshape(along), y)
@@ -144,10 +136,10 @@ def convolution_prepare(data, weight, bias=None, *, kernel, stride, dilate, pad,
     return run
 
 
-def _small(data: Array, weight: Array, shape: Shape, win: Window, groups: int, layout: Layout | None
+def _small(xp: ArrayModule, data: Array, weight: Array, shape: Shape, win: Window, groups: int, layout: Layout | None
            ) -> SmallPlan | None:
     """The plan of a convolution that the host computes without blocks, if all arrays have channels on axis 1."""
-    if layout not in (None, "NCW", "NCHW", "NCDHW") or not is_single_or_double(data.dtype) \
+    if xp is not np or layout not in (None, "NCW", "NCHW", "NCDHW") or not is_single_or_double(data.dtype) \
             or data.dtype != weight.dtype:
         return None
     return small(data.shape, weight.shape, shape, win, groups)
@@ -165,42 +157,32 @@ def _declare_gradient_kernel(op: Op, forward: Op, compute: Callable[..., object]
     weight for the gradient of the data, and the data for that of the weight."""
     of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
 
-    @op.kernel()  # no body: images are unfolded a block at a time
-    def gradient_xp(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(), target_shape=(),
-                    weights_first=False, out=None):
+    @op.in_parts  # no body: images are unfolded a block at a time
+    def gradient_in_parts(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(),
+                          target_shape=(), weights_first=False):
         others, into = (weight_layout(layout, weights_first), layout)[::1 if of_data else -1]
+        data, weight, shape, dtype = *((like, other) if of_data else (other, like)), like.shape, like.dtype
         if turned:
-            size = channels_first((like if of_data else other).shape, layout)[2:]
+            size = channels_first(data.shape, layout)[2:]
             win, _ = deconvolution_window(size, kernel, stride, dilate, pad, adj, target_shape)
         else:
             win = window(kernel, stride, dilate, pad)
-        return run_convolution(xp, like.shape, out, (into, layout, others), (g, other),
-                               lambda into, g, other: compute(xp, g, other, into, win, num_group))
+        plan = None if turned or g.dtype != dtype else _small(xp, data, weight, g.shape, win, num_group, layout)
+        compute_small = None if plan is None else plan.spread if of_data else plan.match
+
+        def run(g: Array, other: Array, like: Array, out: Array | None = None) -> Array:
+            if compute_small is None:
+                return run_convolution(xp, shape, out, (into, layout, others), (g, other),
+                                       lambda into, g, other: compute(xp, g, other, into, win, num_group))
+            result = np.empty(shape, dtype) if out is None else out
+            compute_small(g, other, result)
+            return result
+
+        return run
 
 
 _declare_gradient_kernel(convolution_data, convolution, spread)
 _declare_gradient_kernel(convolution_weight, convolution, match)
-
-
-@convolution_data.prepare
-def convolution_data_prepare(g, weight, data, *, kernel, stride, dilate, pad, num_group, layout):
-    plan = _small(data, weight, g.shape, window(kernel, stride, dilate, pad), num_group, layout)
-    return None if plan is None or g.dtype != data.dtype else lambda g, weight, data: _written(
-        plan.spread, g, weight, data)
-
-
-@convolution_weight.prepare
-def convolution_weight_prepare(g, data, weight, *, kernel, stride, dilate, pad, num_group, layout):
-    plan = _small(data, weight, g.shape, window(kernel, stride, dilate, pad), num_group, layout)
-    return None if plan is None or g.dtype != data.dtype else lambda g, data, weight: _written(
-        plan.match, g, data, weight)
-
-
-def _written(compute: Callable[[Array, Array, Array], None], g: Array, other: Array, like: Array) -> Array:
-    """The gradient of an array that ``compute`` writes."""
-    into = np.empty(like.shape, like.dtype)
-    compute(g, other, into)
-    return into
 
 
 @declare(name="_backward_Convolution_bias")
@@ -267,7 +249,7 @@ def deconvolution_window(size: Shape, kernel: Shape, stride: Shape, dilate: Shap
         for n, target in zip(full, target_shape):
             if n < target:
                 raise ShapeError(f"target_shape={target_shape} is too large: the output is at most {show(full)}")
-        # the surplus is cut off on both sides, an odd element at the front
+        # the surplus is removed on both sides; if it is odd, one more element at the front
         pads = tuple([0 if n is ANY else (n - target + 1) // 2 for n, target in zip(full, target_shape)])
         return win._replace(pad=pads), target_shape
     if any(a >= s for a, s in zip(adj, win.stride)):

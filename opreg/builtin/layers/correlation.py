@@ -83,7 +83,7 @@ def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cos
         shares, least = _shares(), -(-COLUMNS // max(1, run))
         room = min(max(room, least), max(-(-images * groups * rows // shares), least) + halo)
         near = max(max(NEAR, 2 * weights) // max(1, cost), least)
-    # below eight times the halo too much work would be done twice
+    # in blocks smaller than eight times the halo, too many rows would be computed twice
     height = rows if rows + halo <= room else max(room - halo, 8 * halo)
     in_block = max(1, min(room, near) // (min(height, rows) + halo))
     count = in_block // groups if height >= rows else 1
@@ -138,7 +138,7 @@ class _Plan:
         self.taps, self.run = math.prod(self.rest), math.prod(self.places[1:])
         self.halo = win.reach[0] - 1
         self.padded = any(win.pad)
-        # a kernel with more positions than the output has: single images make small matrices, so several are merged
+        # the kernel has more positions than the output: single images make small matrices, so several are merged
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
         self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
@@ -282,7 +282,7 @@ class _Plan:
     def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
         """Copy the input to the buffer."""
         if self.padded and _length(r) < self.places[0]:
-            buffer[...] = 0  # the previous block had other borders
+            buffer[...] = 0  # the block before this one may have had borders elsewhere
         for to, source in reads:
             buffer[to] = x[source]
 
@@ -517,7 +517,7 @@ def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) 
             size = _length(n), _length(g), _length(r)
             narrow, tall = buffer = buffers.take(*size)
             source = _swap_batch_and_group(y[n, g, :, r])
-            for part in plan.shifted(tall, r):  # rows between strides stay zero
+            for part in plan.shifted(tall, r):  # the rows between those that a stride reaches stay zero
                 part[...] = source
             xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
             _deposit(_swap_batch_and_group(x[n, g]), narrow, plan.row_reads(r), r.start == 0)

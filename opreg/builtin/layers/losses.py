@@ -31,7 +31,7 @@ from ..outputs import (
     one_of,
     widened,
 )
-from ..shapes.shape import declare_unchanged, delivered
+from ..shapes.shape import declare_unchanged, stored_in
 from .softmax import softmax_of
 
 __all__: list[str] = []
@@ -186,7 +186,7 @@ def backward_softmax_output_xp(xp, output, label, *, out=None, **attrs):
         return results_of(loop, xp, ins, out, attrs)
     dx = results_of(loop, xp, ins, None, attrs)
     dx /= xp.maximum(xp.sum(label.astype("int64") != int(attrs["ignore_label"])), 1).astype(dx.dtype)
-    return delivered(dx, out)
+    return stored_in(dx, out)
 
 
 def _loop_of(call: Call) -> Loop | str:
@@ -260,7 +260,7 @@ for _op in (linear_regression_output, mae_regression_output, logistic_regression
 
 for _op in (linear_regression_output, mae_regression_output, logistic_regression_output, backward_regression,
             backward_mae):
-    _op.infer(like_inputs(0))  # a label has as many elements, but may have another shape
+    _op.infer(like_inputs(0))  # a label has as many elements as the data, but may have another shape
 
 for _op in (linear_regression_output, mae_regression_output):
     declare_unchanged(_op)
@@ -426,7 +426,7 @@ def backward_softmax_cross_entropy_loop():
     return sets(_cost_slope, 1, (RowLayout.ALL, RowLayout.ELEMENT, RowLayout.ROW))
 
 
-@backward_softmax_cross_entropy.grad  # a comparison of places has no operators
+@backward_softmax_cross_entropy.grad  # this gradient is written by hand: no operator compares the places of elements
 def backward_softmax_cross_entropy_grad(h, ins, outs):
     g, data, label = ins
     slope = ops._backward_softmax_cross_entropy(ops.ones_like(g), data, label)

@@ -92,7 +92,7 @@ def _declare_sums(op: Op, like: int, loop: Callable[..., Sets], compute: Callabl
     rule = op.rules.sets = Rule(loop)
     op.infer(like_inputs(like, like))
 
-    @op.kernel()  # no body: einsum adds channels as they lie, in half the time of the sum that a loop has
+    @op.kernel()  # no body: einsum sums channels where they lie, in half the time of the sum in a loop
     def sums_xp(xp: ArrayModule, *arrays: Array, axis: int, **attrs: Any) -> Any:
         return tuple([result.reshape(-1) for result in compute(xp, layout_of(arrays[0].shape, axis), *arrays, **attrs)])
 

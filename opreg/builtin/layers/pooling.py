@@ -40,7 +40,7 @@ Layout = Literal["NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC"]
 BLOCK = {"numpy": min(1 << 20, processor().l2)}
 BLOCK_GPU = 1 << 28
 
-# time for one element of a window, in multiplications of a matrix product
+# the time for an element of a window, as a number of multiplications in a matrix product
 _EACH = 32
 
 
@@ -73,7 +73,7 @@ class Pool:
 
     @functools.cached_property
     def spans(self) -> list[list[tuple[slice, slice]]]:
-        """Outputs that read inside, and what they read, for each tap along each axis."""
+        """For each tap along each axis, the outputs whose tap lies inside the image, and the elements that it reads."""
         return [[span(n, t - p, s, places) for t in range(k)] for _, n, k, s, p, places in self.axes]
 
     @functools.cached_property
@@ -84,8 +84,8 @@ class Pool:
 
     @functools.cached_property
     def passes(self) -> list[tuple[int, int, list[Cut], list[tuple[Cut, Cut]]]]:
-        """Axes that are pooled, each with its places, reads of taps that all windows have, and outputs and reads of
-        others."""
+        """The pooled axes, each with its number of places, the reads of taps that all windows have, and the outputs and
+        reads of other taps."""
         passes = []
         for (axis, n, k, s, _, places), spans in zip(self.axes, self.spans):
             if not (k == s == 1 and n == places):
@@ -96,7 +96,7 @@ class Pool:
         return passes
 
     @functools.cached_property
-    def reaching(self) -> list[Cut]:
+    def outputs_at_borders(self) -> list[Cut]:
         """Outputs whose windows reach into padding, before and after each axis."""
         return [_cut_at(axis, part) for axis, n, k, s, p, _ in self.axes if p for part in
                 (slice(0, -(-p // s)), slice(max((n + p - k) // s + 1, 0), -(-(n + 2 * p) // s)))]
@@ -227,7 +227,8 @@ def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:
     """The gradient of ``_sum``: each element added to all positions of its window."""
-    for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):  # the last first, with few rows
+    # the last axis first: its pass leaves few rows for the others
+    for (axis, n, k, s, _, places), spans in zip(pool.axes[::-1], pool.spans[::-1]):
         if k == s == 1 and n == places:
             continue
         x = xp.zeros((*g.shape[:axis], n, *g.shape[axis + 1:]), g.dtype)
@@ -321,7 +322,7 @@ def _declare_pooling(op: Op, framed: bool = False) -> None:
             share(xp, [functools.partial(pooled, block) for block in blocks],
                   _EACH * math.prod(pool.y) * math.prod(pool.win.kernel))
         if framed and pool_type == "max":
-            for part in pool.reaching:
+            for part in pool.outputs_at_borders:
                 xp.maximum(y[part], 0, out=y[part])
         if not out.flags.c_contiguous:
             out[...] = y.reshape(out.shape)
@@ -431,8 +432,8 @@ def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Arr
 
 
 def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
-    """Declare the kernel of an operator that moves its first input from or to the first place of a window that has the
-    maximum, or all of them; the output has the shape of the input ``like``."""
+    """Declare the kernel of an operator that moves its first input to, or from, the places of the maxima of windows:
+    the first place of each window, or all; the output has the shape of the input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
     def by_maxima_xp(xp, source, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,
@@ -493,6 +494,7 @@ def pooling_v1_grad(g, ins, outs, *, kernel, pool_type, global_pool, pooling_con
     attrs |= {"kernel": kernel, "global_pool": global_pool, "pooling_convention": pooling_convention}
     if pool_type == "max":
         return (ops._backward_Pooling_v1(g, ins[0], outs[0], **attrs),)
-    if pool_type == "avg" and pooling_convention == "full" and not global_pool:  # the last windows may be cut
+    # the last windows may reach beyond the data
+    if pool_type == "avg" and pooling_convention == "full" and not global_pool:
         g, pool_type = g / math.prod(kernel), "sum"
     return (ops._backward_Pooling_sum(g, ins[0], pool_type=pool_type, **attrs),)

@@ -109,9 +109,9 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
     input_bias, state_bias = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
     behind = state_bias[:, 2].copy() if kind.mode == "gru" else None
-    if behind is not None:  # the candidate's part from the state passes a gate, its bias included
+    if behind is not None:  # a gate multiplies the part of the candidate that comes from the state, with its bias
         state_bias[:, 2] = 0.0
-    # Broadcast to full size: addition is faster if no element is read again for every row.
+    # The bias has the full size: an addition that reads no element again for every row is faster.
     shape = kind.directions, kind.gates, batch, kind.size
     bias = xp.ascontiguousarray(xp.broadcast_to((input_bias + state_bias) * scale, shape))
     # In the candidate of a GRU nothing is halved.

@@ -71,7 +71,7 @@ class Part(NamedTuple):
     shape: Shape
 
     def of(self, vector: Array) -> Array:
-        """The view of a vector that is this part."""
+        """The view of the packed vector that holds this part."""
         size = self.shape[0] * (self.shape[1] if len(self.shape) > 1 else 1)
         return vector[self.start:self.start + size].reshape(self.shape)
 

@@ -212,7 +212,7 @@ def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> l
 @scaled_dot_product_attention.vmap
 def attention_vmap(ins, batched, *, p, **attrs):
     if p:
-        return NotImplemented  # each sample draws, as its gradient expects
+        return NotImplemented  # each sample draws its own mask, which its gradient expects
     return BatchedCall(_merged_samples(ins, batched, 3), {"p": p, **attrs})
 
 

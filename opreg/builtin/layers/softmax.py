@@ -38,7 +38,8 @@ def _scale(temperature: float | None) -> float:
 def softmax_of(x: Any, *, scale: float = 1.0) -> Any:
     """Exponentials of ``scale * x``, scaled to a sum of one."""
     grown = exp((x - (row_max(x) if scale > 0 else row_min(x))) * scale)
-    return grown * (1.0 / row_sum(grown))  # the sum is at least one; a product takes less time than a quotient
+    # the sum is at least one, so its reciprocal is safe; a product takes less time than a quotient
+    return grown * (1.0 / row_sum(grown))
 
 
 def _softmax_of_some(x: Any, length: Any, *, scale: float) -> Any:

@@ -85,7 +85,7 @@ gather_nd.infer(_gathered_shape)
 
 
 def _at_columns(xp: ArrayModule, data: Array, indices: Array) -> tuple[Array, tuple]:
-    if not indices.shape[0]:  # each coordinate selects the whole array
+    if not indices.shape[0]:  # without coordinates, the whole array is selected
         return data[None], (xp.zeros(indices.shape[1:], xp.int64),)
     return data, _columns(xp, indices)
 

@@ -24,9 +24,9 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
-from ..places import declare_reads, declare_writes
+from ..places import declare_writes, read_elements
 from ..samples import alike, along, repeated
-from ..shapes.shape import constant, delivered, out_or_empty
+from ..shapes.shape import constant, out_or_empty, stored_in
 
 __all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
 
@@ -79,7 +79,7 @@ def add_at(xp: ArrayModule, shape: Shape, places: Array, values: Array, spare: b
     the last, where a value is left out."""
     size = math.prod(shape)
     flat = xp.zeros(size + spare, dtype=values.dtype)
-    # In one flat array, the form that NumPy has a fast loop for.
+    # Indices are in one flat array, for which NumPy has a fast loop.
     add_into(xp, flat, xp.broadcast_to(places, values.shape).reshape(-1), values.reshape(-1))
     return flat[:size].reshape(shape)
 
@@ -93,23 +93,19 @@ def places_along(xp: ArrayModule, indices: Array, shape: Shape, axis: int) -> Ar
     return indices if inner == 1 else indices * inner + xp.arange(inner)
 
 
-def declare_scatter(op: Op, places: Callable[..., Array], sums: bool = True, spare: bool = False) -> None:
+def declare_scatter(op: Op, places: Callable[..., Array], spare: bool = False) -> None:
     """Declare that an operator scatters elements into zeros, in the shape of its last input or of its attribute
     ``shape``.
 
     ``places(xp, *indices, shape, **attrs)`` gives the flat index of each element. Elements with equal indices are
-    added, for ``spare`` see ``add_at``; without ``sums`` the indices are distinct.
+    added; for ``spare`` see ``add_at``.
     """
     @op.kernel()  # no body: bodies use it to add at indices
     def puts_back_xp(xp, g, *indices, shape=None, **attrs):
         if shape is None:
             indices, shape = indices[:-1], indices[-1].shape
         positions = places(xp, *indices, shape, **attrs)
-        if sums:
-            return add_at(xp, shape, positions, g.reshape(positions.shape), spare)
-        result = xp.zeros(math.prod(shape), dtype=g.dtype)
-        result[positions.reshape(-1)] = g.reshape(-1)
-        return result.reshape(shape)
+        return add_at(xp, shape, positions, g.reshape(positions.shape), spare)
 
 
 # --------------------------------------------------------------------------------------------------- take
@@ -137,7 +133,7 @@ def _declare_gather(op: Op, data: int) -> None:
     def looking_up_in_parts(xp, *ins, axis=0, mode="clip"):
         length = ins[data].shape[axis]
         if xp is not np or mode == "raise":
-            return lambda *ins, out=None: delivered(xp.take(ins[data], integer_indices(
+            return lambda *ins, out=None: stored_in(xp.take(ins[data], integer_indices(
                 xp, ins[1 - data], length, mode), axis=axis), out)
         are_whole, inside = ins[1 - data].dtype == np.int64, "wrap" if mode == "index" else mode
 
@@ -311,31 +307,14 @@ def pick_infer(data, index, *, axis, keepdims):
     return _shape_without_axis(data, axis, keepdims)
 
 
-def _picks(xp: ArrayModule, index: Array, shape: Shape, *, axis: int, mode: PickMode, **_: object) -> Array:
-    """Flat indices of one element along an axis for each position of the other axes."""
+def _spots(xp: ArrayModule, shape: Shape, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array]:
+    """A function that computes the flat indices of ``pick`` for data and indices of these shapes."""
     axis = check_axis(axis, len(shape))
-    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1:])
-    return places_along(xp, integer_indices(xp, index, shape[axis], mode).reshape(outer, 1, inner), shape, axis)
-
-
-def _picked(xp: ArrayModule, data: Array, index: Array, *, axis: int, keepdims: bool, mode: PickMode
-            ) -> tuple[Array, Array | tuple[Array, ...]]:
-    places = _picks(xp, index, data.shape, axis=axis,
-                    mode=mode).reshape(_shape_without_axis(data.shape, axis, keepdims))
-    if data.flags.c_contiguous:
-        return data.reshape(-1), places
-    return data, xp.unravel_index(places, data.shape)
-
-
-declare_reads(pick, _picked)
-
-
-def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array] | None:
-    """A function that computes the flat indices of ``pick`` for arrays like the data; None for many indices."""
-    axis, shape = check_axis(axis, data.ndim), data.shape
-    if index.size > _PREPARED:
-        return None
     length, inner = shape[axis], math.prod(shape[axis + 1:])
+    if xp is not np or index.size > _PREPARED:
+        places = math.prod(shape[:axis]), 1, inner
+        return lambda index: places_along(xp, integer_indices(xp, index, length, mode).reshape(places), shape,
+                                          axis).reshape(-1)
     first = places_along(np, np.zeros((1, 1, 1), np.int64), shape, axis).reshape(-1)
     zero, last = np.zeros((), np.int64), np.asarray(length - 1)
 
@@ -354,16 +333,21 @@ def _spots(data: Array, index: Array, axis: int, mode: PickMode) -> Callable[[Ar
     return run
 
 
-@pick.prepare
-def pick_prepare(data, index, *, axis, keepdims, mode):
-    spots, shape = _spots(data, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
-    if spots is None:
-        return None
+@pick.in_parts  # no body: bodies use it to read at indices
+def pick_in_parts(xp, data, index, *, axis, keepdims, mode):
+    spots, shape = _spots(xp, data.shape, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
+    few = xp is np and index.size <= _PREPARED
 
     def run(data: Array, index: Array, out: Array | None = None) -> Array:
-        return data.reshape(-1).take(spots(index).reshape(shape), None, out, "clip")  # all of them are valid
+        places = spots(index)
+        if few:
+            return data.reshape(-1).take(places.reshape(shape), None, out, "clip")  # all of them are valid
+        if data.flags.c_contiguous:
+            return read_elements(xp, data.reshape(-1), places.reshape(shape), out)
+        # NumPy's ``unravel_index`` is wrong for a column of more indices than its buffer holds.
+        key = tuple([part.reshape(shape) for part in xp.unravel_index(places, data.shape)])
+        return read_elements(xp, data, key, out)
 
-    run.takes_out = True  # type: ignore[attr-defined]
     return run
 
 
@@ -375,22 +359,19 @@ def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, m
 along(pick_put, of=2, flat=True)
 
 
-declare_scatter(pick_put, _picks, sums=False)
-
-
-@pick_put.prepare
-def pick_put_prepare(g, index, data, *, axis, mode):
-    spots, shape, dtype = _spots(data, index, axis, mode), data.shape, g.dtype
-    if spots is None:
-        return None
+@pick_put.in_parts  # no body: bodies use it to write at indices
+def pick_put_in_parts(xp, g, index, data, *, axis, mode):
+    spots, shape, dtype = _spots(xp, data.shape, index, axis, mode), data.shape, g.dtype
 
     def run(g: Array, index: Array, data: Array, out: Array | None = None) -> Array:
-        dx = out if out is not None and out.flags.c_contiguous else np.empty(shape, dtype)
-        dx.fill(0)
+        if out is None or not out.flags.c_contiguous:
+            dx = xp.zeros(shape, dtype)
+        else:
+            dx = out
+            dx.fill(0)
         dx.reshape(-1)[spots(index)] = g.reshape(-1)
-        return delivered(dx, out)
+        return stored_in(dx, out)
 
-    run.takes_out = True  # type: ignore[attr-defined]
     return run
 
 
@@ -432,7 +413,7 @@ def one_hot_xp(xp, indices, *, depth, on_value, off_value, dtype, out=None):
         nearest = xp.minimum(xp.maximum(named, 0), depth - 1)
         places = xp.arange(0, result.size, depth) + nearest
         result.reshape(-1)[places] = xp.where(named == nearest, on, off)
-    return delivered(result, out)
+    return stored_in(result, out)
 
 
 one_hot.grad(ZERO)

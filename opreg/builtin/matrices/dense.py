@@ -33,6 +33,8 @@ __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors
            "are_views", "with_bias"]
 
 Storage = Literal["default", "row_sparse", "csr"]
+#: A function of the arrays of a use that returns the matrices to multiply.
+Factors = Callable[..., tuple[Array, Array]]
 
 
 # ------------------------------------------------------------------------------------------- arithmetic
@@ -48,23 +50,10 @@ def product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Ar
     return multiplier(xp, a, b)(a, b, out)
 
 
-def _specialised_product(shape: Shape, b: Array, like: Array) -> Matmul | None:
-    """A ``product`` specialised for a shape and for arrays like ``b``, for eager calls on the host; None for other
-    dtypes."""
-    if not is_single_or_double(like.dtype) or b.dtype != like.dtype:
-        return None
-    return np.matmul if math.prod(shape) * b.shape[-1] <= SMALL else functools.partial(product, np)
-
-
-def _reshaped_product(xp: ArrayModule, a: Array, b: Array, out: Array | None, shape: Shape) -> Array:
-    """The product of two matrices as an array of another shape with the same number of elements."""
-    if out is None:
-        return product(xp, a, b).reshape(shape)
-    if out.flags.c_contiguous:
-        product(xp, a, b, out.reshape(_product_shape(a, b)))
-    else:
-        out[...] = product(xp, a, b).reshape(shape)
-    return out
+def _product_like(xp: ArrayModule, a: Array, b: Array) -> Matmul:
+    """A ``product`` for matrices of these shapes and dtypes."""
+    direct = xp is np and a.dtype == b.dtype and is_single_or_double(a.dtype)
+    return np.matmul if direct and a.size * b.shape[-1] <= SMALL else functools.partial(product, xp)
 
 
 def _product_shape(a: Array, b: Array) -> Shape:
@@ -92,46 +81,49 @@ def are_views(call: Call, factors: Sequence[Array]) -> bool:
     return all(any(call.xp.may_share_memory(factor, array) for array in call.ins[:2]) for factor in factors)
 
 
-def declare_product(op: Op, factors: Callable, shape: Callable[..., Shape] | None = None) -> None:
+def declare_product(op: Op, factors: Callable[..., Factors | None], shape: Callable[..., Shape] | None = None) -> None:
     """Attach the kernels of an operator that multiplies two matrices or stacks of matrices: the reference, and a kernel
     with factors bound in advance, for products in the arrays' own dtype.
 
-    ``factors`` returns the matrices from the inputs and attributes, or None where the result is no product alone;
-    ``shape(attrs, *arrays)`` is the shape of the result if it is not that of the product. A third input that ``op``
-    reads is a bias, added to the rows of the product. An operator with a reference kernel or a ``prepare`` keeps it.
+    ``factors(*arrays, **attrs)`` returns a function that makes the matrices of arrays with these shapes, or None if the
+    result is no product alone; ``shape(attrs, *arrays)`` is the shape of the result if it is not that of the product.
+    A third input that ``op`` reads is a bias, added to the rows of the product. An operator with a reference kernel
+    keeps it.
     """
     rule, biased = Rule(factors), 2 not in op.traits.unread
-    FACTORS[op] = lambda call: rule(call.attrs, *call.ins)
 
-    def product_xp(xp: ArrayModule, *arrays: Array, out: Array | None = None, **attrs: Any) -> Array:
-        a, b = rule(attrs, *arrays)
-        y = product(xp, a, b, out) if shape is None else _reshaped_product(xp, a, b, out, shape(attrs, *arrays))
-        for bias in arrays[2:] if biased else ():
-            y += bias
-        return y
+    def matrices_of(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, Array] | None:
+        of_arrays = rule(attrs, *arrays)
+        return None if of_arrays is None else of_arrays(*arrays)
 
-    owns_kernel = bool(op.kernels)
-    if not owns_kernel:
-        op.kernel()(product_xp)  # no body: bodies use it to multiply
-    if not owns_kernel and op.rules.prepare is None:
-        @op.prepare
-        def product_prepare(*arrays: Array, **attrs: Any) -> Callable[..., Array] | None:
-            if biased and len(arrays) > 2:
-                return None
-            chosen, result = rule.select(attrs), None if shape is None else shape(attrs, *arrays)
+    FACTORS[op] = lambda call: matrices_of(call.attrs, call.ins)
+
+    if not op.kernels:
+        @op.in_parts  # no body: bodies use it to multiply
+        def product_in_parts(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Callable[..., Array]:
+            of_arrays = rule(attrs, *arrays)
+            a, b = of_arrays(*arrays)
+            multiply, full = _product_like(xp, a, b), _product_shape(a, b)
+            result, add = full if shape is None else shape(attrs, *arrays), xp.add if biased and arrays[2:] else None
+            as_it_is = result == full
 
             def run(*arrays: Array, out: Array | None = None) -> Array:
-                a, b = factors(*arrays, **chosen)
-                return product(np, a, b, out) if result is None else _reshaped_product(np, a, b, out, result)
+                if out is not None and not out.flags.c_contiguous:
+                    out[...] = run(*arrays)
+                    return out
+                a, b = of_arrays(*arrays)
+                y = multiply(a, b) if out is None else multiply(a, b, out.reshape(full))
+                if add is not None:
+                    add(y, arrays[2], y)
+                return out if out is not None else y if as_it_is else y.reshape(result)
 
-            run.takes_out = True  # type: ignore[attr-defined]
             return run
 
     def accepts(call: Call) -> str | None:
         read = [*call.ins[:2], *bias_of(call)]
         if any(not is_single_or_double(array.dtype) for array in (*read, *call.outs)):
             return "it computes only float32 and float64"
-        matrices = rule(call.attrs, *call.ins)
+        matrices = matrices_of(call.attrs, call.ins)
         if matrices is None:
             return "the result is a sum of several products"
         if matrices[0].ndim > matrices[1].ndim:
@@ -142,7 +134,7 @@ def declare_product(op: Op, factors: Callable, shape: Callable[..., Shape] | Non
 
     @op.kernel("specialised", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def product_specialised(call: Call) -> list[Callable]:
-        a, b = rule(call.attrs, *call.ins)
+        a, b = rule(call.attrs, *call.ins)(*call.ins)
         out = call.outs[0].reshape(_product_shape(a, b))
         steps: list[Callable] = [functools.partial(multiplier(call.xp, a, b), a, b, out)]
         return steps + [functools.partial(call.xp.add, out, bias, out) for bias in bias_of(call)]
@@ -298,8 +290,9 @@ def _rows(data: Array, flatten: bool) -> Array:
     return data.reshape(data.size // inputs if inputs else math.prod(data.shape[:1 if flatten else -1]), inputs)
 
 
-def _dense(data: Array, weight: Array, *_: Array, flatten: bool) -> tuple[Array, Array]:
-    return _rows(data, flatten), weight.T
+def _dense(data: Array, *_: Array, flatten: bool) -> Factors:
+    rows = _rows(data, flatten).shape
+    return lambda data, weight, *_: (data.reshape(rows), weight.T)
 
 
 def _dense_shape(attrs: Attrs, data: Array, weight: Array, *_: Array) -> Shape:
@@ -310,13 +303,15 @@ def _like_last(attrs: Attrs, *arrays: Array) -> Shape:
     return arrays[-1].shape
 
 
-def _dense_data(g: Array, weight: Array, _: Array) -> tuple[Array, Array]:
-    return _rows(g, False), weight
+def _dense_data(g: Array, *_: Array) -> Factors:
+    rows = _rows(g, False).shape
+    return lambda g, weight, _: (g.reshape(rows), weight)
 
 
-def dense_weight(g: Array, data: Array, *_: Array, flatten: bool) -> tuple[Array, Array]:
-    """The matrices whose product is the gradient of a dense layer's weight."""
-    return _rows(g, False).T, _rows(data, flatten)
+def dense_weight(g: Array, data: Array, *_: Array, flatten: bool) -> Factors:
+    """A function that returns the matrices whose product is the gradient of a dense layer's weight."""
+    rows, inputs = _rows(g, False).shape, _rows(data, flatten).shape
+    return lambda g, data, *_: (g.reshape(rows).T, data.reshape(inputs))
 
 
 fully_connected_data = adjoint("_backward_FullyConnected_data", fully_connected, ("g", "weight", "data"))
@@ -339,44 +334,6 @@ def fully_connected_data_vmap(ins, batched, **attrs):
 def fully_connected_weight_vmap(ins, batched, *, flatten, **attrs):
     g, data, _ = repeated(ins, batched)
     return ops.batch_dot(_rows_of_samples(g, False), _rows_of_samples(data, flatten), transpose_a=True)
-
-
-@fully_connected.prepare
-def fully_connected_prepare(data, weight, bias=None, *, num_hidden, flatten):
-    rows = _rows(data, flatten).shape
-    multiply, shape = _specialised_product(rows, weight.T, data), fully_connected_infer(
-        data.shape, weight.shape, num_hidden=num_hidden, flatten=flatten)
-    if multiply is None:
-        return None
-
-    def run(data: Array, weight: Array, bias: Array | None = None) -> Array:
-        y = multiply(data.reshape(rows), weight.T)
-        if bias is not None:
-            np.add(y, bias, y)
-        return y if y.shape == shape else y.reshape(shape)
-
-    return run
-
-
-@fully_connected_data.prepare
-def fully_connected_data_prepare(g, weight, data):
-    rows, shape = _rows(g, False).shape, data.shape
-    multiply = _specialised_product(rows, weight, g)
-    return None if multiply is None else lambda g, weight, _: multiply(g.reshape(rows), weight).reshape(shape)
-
-
-@fully_connected_weight.prepare
-def fully_connected_weight_prepare(g, data, weight, *, flatten):
-    rows, inputs = _rows(g, False).shape, _rows(data, flatten).shape
-    multiply = _specialised_product(rows[::-1], _rows(data, flatten), g)
-    if multiply is None:
-        return None
-
-    def run(g: Array, data: Array, _: Array, out: Array | None = None) -> Array:
-        return multiply(g.reshape(rows).T, data.reshape(inputs), out)
-
-    run.takes_out = weight.flags.c_contiguous  # type: ignore[attr-defined]
-    return run
 
 
 declare_product(fully_connected, _dense, _dense_shape)
@@ -450,8 +407,8 @@ def _right(rhs: Array, transpose: bool) -> Array:
     return _left_matrix(rhs, not transpose).T
 
 
-def _dot(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    return _left_matrix(lhs, transpose_a), _right(rhs, transpose_b)
+def _dot(*_: Array, transpose_a: bool, transpose_b: bool) -> Factors:
+    return lambda lhs, rhs: (_left_matrix(lhs, transpose_a), _right(rhs, transpose_b))
 
 
 dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
@@ -495,16 +452,25 @@ _declare_factor_of_samples(dot_lhs, right=False)
 _declare_factor_of_samples(dot_rhs, right=True)
 
 
-def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    b = _right(rhs, transpose_b)
-    g = g.reshape(math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), b.shape[1])
-    return (b, g.T) if transpose_a else (g, b.T)
+def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> Factors:
+    rows, columns = math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), _right(rhs, transpose_b).shape[1]
+
+    def factors(g: Array, rhs: Array, _: Array) -> tuple[Array, Array]:
+        b, g = _right(rhs, transpose_b), g.reshape(rows, columns)
+        return (b, g.T) if transpose_a else (g, b.T)
+
+    return factors
 
 
-def _dot_rhs(g: Array, lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    a = _left_matrix(lhs, transpose_a)
-    g = g.reshape(a.shape[0], math.prod(rhs.shape[:-1] if transpose_b else rhs.shape[1:]))
-    return (g.T, a) if transpose_b else (a.T, g)
+def _dot_rhs(g: Array, lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> Factors:
+    rows, columns = _left_matrix(lhs, transpose_a).shape[0], math.prod(
+        rhs.shape[:-1] if transpose_b else rhs.shape[1:])
+
+    def factors(g: Array, lhs: Array, _: Array) -> tuple[Array, Array]:
+        a, g = _left_matrix(lhs, transpose_a), g.reshape(rows, columns)
+        return (g.T, a) if transpose_b else (a.T, g)
+
+    return factors
 
 
 declare_product(dot, _dot,
@@ -549,8 +515,9 @@ def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
 of_rows(batch_dot, 0, 1)
 
 
-def _stacks(lhs: Array, rhs: Array, *, transpose_a: bool, transpose_b: bool) -> tuple[Array, Array]:
-    return lhs.swapaxes(-1, -2) if transpose_a else lhs, rhs.swapaxes(-1, -2) if transpose_b else rhs
+def _stacks(*_: Array, transpose_a: bool, transpose_b: bool) -> Factors:
+    return lambda lhs, rhs: (lhs.swapaxes(-1, -2) if transpose_a else lhs,
+                             rhs.swapaxes(-1, -2) if transpose_b else rhs)
 
 
 declare_product(batch_dot, _stacks)

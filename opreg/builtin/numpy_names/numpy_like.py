@@ -31,7 +31,7 @@ from ..places import declare_writes
 from ..samples import aligned, alike, repeated, summed_like
 from ..shapes.broadcasting import reduced_like
 from ..shapes.creation import declare_fill
-from ..shapes.shape import copy_view, declare_reshape, delivered, reshape_fill
+from ..shapes.shape import copy_view, declare_reshape, reshape_fill, stored_in
 from ..shapes.subscript import subscript_infer
 from .numpy_like_numbers import floating_of, widest_float
 
@@ -102,17 +102,17 @@ def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
 def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Shape:
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     if not reverse:
-        return _worked_out(source, _taken(source, codes))
+        return _with_inferred_length(source, _taken(source, codes))
     turned, place = list[int](), len(codes)
-    while place:  # from the back, with the two lengths of a split after its code
+    while place:  # from the last code on, since the two lengths of a split follow its code
         place -= 1
         width = 3 if place > 1 and codes[place - 2] == -6 else 1
         turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]
         place -= width - 1
-    return _worked_out(source, _taken(source[::-1], turned)[::-1])
+    return _with_inferred_length(source, _taken(source[::-1], turned)[::-1])
 
 
-def _worked_out(source: Shape, codes: Shape) -> Shape:
+def _with_inferred_length(source: Shape, codes: Shape) -> Shape:
     """The shape with -1 worked out, as far as the lengths of the data are known."""
     return _literal(source, newshape=codes) if is_known(source) else tuple([ANY if dim == -1 else dim for dim in codes])
 
@@ -215,9 +215,8 @@ def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_
             return _into(xp, left, right, shape, out)
         return copy_view(xp, reduced_like(xp, product(xp, left, right), *like).reshape(shape), out)
 
-    def alone(*arrays: Array) -> tuple[Array, Array] | None:
-        left, right, *like = factors(*arrays)
-        return None if sums(left, right, *like) else _folded(left, right)
+    def alone(*arrays: Array) -> Callable[..., tuple[Array, Array]] | None:
+        return None if sums(*factors(*arrays)) else lambda *arrays: _folded(*factors(*arrays)[:2])
 
     declare_product(op, alone)
 
@@ -230,7 +229,7 @@ def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
 def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     left, right = _as_matrices(a, b)
     head = _head(g, a, b)
-    if right.ndim == 2 and left.ndim > 2:  # one product over all rows sums as well
+    if right.ndim == 2 and left.ndim > 2:  # one product over all rows also sums over the stack
         rows = math.prod(left.shape[:-1])
         left, head = left.reshape(rows, left.shape[-1]), head.reshape(rows, head.shape[-1])
     return left.swapaxes(-1, -2), head, right
@@ -421,7 +420,7 @@ def _triangle(name: str, upper: bool, doc: str) -> None:
         """A triangle."""
         if not data.shape:
             raise ShapeError("expected at least one axis, got a scalar")
-        if len(data.shape) == 1:  # each row of a matrix
+        if len(data.shape) == 1:  # a vector becomes each row of a matrix
             data = ops._np_broadcast_to(data, shape=data.shape * 2)
         inside = constant(lambda rows, columns: np.tri(rows, columns, k - upper) != upper, *data.shape[-2:])
         return ops._npi_where_rscalar(inside, data, scalar=0.0)
@@ -490,7 +489,7 @@ around.grad(ZERO)
 def around_xp(xp, x, *, decimals, out=None):
     if is_numpy_float(x.dtype):
         return xp.around(x, decimals, out=out)
-    return delivered(xp.around(x, decimals), out)  # NumPy may round integers as floating-point values
+    return stored_in(xp.around(x, decimals), out)  # NumPy may round integers as floating-point values
 
 
 @declare(name="_npi_full_like", types="T->@dtype=T", unread=(0,))

@@ -83,7 +83,8 @@ def svd_grad(g, ins, outs):
     left = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(lefts, transposed(lefts))), row)
     right = ops.broadcast_mul(ops.broadcast_mul(apart, ops.broadcast_sub(transposed(rights), rights)), column)
     inner = ops.broadcast_add(ops.broadcast_add(left, right), ops._linalg_makediag(gl))
-    beside = ops.broadcast_sub(gv, ops._npi_matmul(rights, v))  # the part of the gradient outside of the rows of v
+    # the part of the gradient that is orthogonal to the rows of v
+    beside = ops.broadcast_sub(gv, ops._npi_matmul(rights, v))
     return (ops._npi_matmul(u, ops.broadcast_add(ops._npi_matmul(inner, v), ops.broadcast_div(beside, column))),)
 
 
@@ -278,7 +279,7 @@ def _vector_norm(x: Any, ord: float, axes: Axes, keepdims: bool) -> Any:
         return ops._np_sum(sizes, axis=axes, keepdims=keepdims)
     if ord == 2:
         return ops.sqrt(ops._np_sum(ops.square(x), axis=axes, keepdims=keepdims))
-    if x.dtype == np.float16:  # powers leave its range
+    if x.dtype == np.float16:  # powers would exceed the range of float16
         return ops.Cast(_vector_norm(ops.Cast(x, dtype="float32"), ord, axes, keepdims), dtype="float16")
     total = ops._np_sum(ops._power_scalar(sizes, scalar=ord), axis=axes, keepdims=keepdims)
     return ops._power_scalar(total, scalar=1 / ord)
@@ -316,7 +317,7 @@ def norm(data, *, ord: Number = 2.0, axis: Axes = None, flag: int = -1, keepdims
         return _vector_norm(data, 2.0, axis, keepdims)
     places = _places(data.shape, axis)
     if len(places) == 2:
-        order = axis if isinstance(axis, tuple) else places  # a tuple may name columns before rows
+        order = axis if isinstance(axis, tuple) else places  # a tuple may name the columns before the rows
         return _matrix_norm(data, ord, [check_axis(each, len(data.shape)) for each in order], keepdims, flag == 2)
     if len(places) != 1 or flag == 2:
         raise AttrError(f"axis={axis}: expected one axis or two, got {len(places)}")

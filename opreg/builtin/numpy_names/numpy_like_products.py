@@ -200,7 +200,7 @@ def einsum(*data, num_args: Few = 1, subscripts: str, optimize: int = 0):
         other, word = _sum_letters(other, word, [own for own in word if own not in later and own not in term])
         term, value = _product(term, value, word, other, later)
     value, term = _sum_letters(value, term, [own for own in term if own not in output])
-    missing = [own for own in output if own not in term]  # operands of length one, which were repeated
+    missing = [own for own in output if own not in term]  # axes of operands of length one, which were repeated
     value = _permute(value, [term.index(own) for own in output if own not in missing])
     return ops._np_broadcast_to(ops._np_reshape(value, newshape=tuple([
         1 if own in missing else length[own] for own in output])), shape=tuple([length[own] for own in output])) \

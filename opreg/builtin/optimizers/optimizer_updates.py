@@ -79,7 +79,8 @@ def _by_blas(formula):
     """The rule of gradient descent that uses BLAS where possible."""
 
     def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-        if new.size >= LONG and weight is new and xp is np:  # not a tile that one of several threads processes
+        # a whole weight, not a tile that one of several threads processes
+        if new.size >= LONG and weight is new and xp is np:
             if not _zero(wd):
                 xp.multiply(weight, 1.0 - lr * wd, out=new)
                 wd = 0.0
@@ -176,7 +177,7 @@ def adam_update(weight, grad, mean, var, *, lr: float, beta1: float = 0.9, beta2
 
 
 def adamw(xp, tmp, new, weight, grad, mean, var, scale, *, lr, beta1, beta2, epsilon, wd, eta, clip_gradient):
-    # A scale that is zero or not finite skips the step. It is on the device, so nothing branches on it.
+    # A scale that is zero or not finite skips the step. The scale is on the device, so no branch of Python reads it.
     usable = xp.isfinite(scale) & (scale != 0)
     _adamw(xp, tmp, new, weight, grad, mean, var, xp.where(usable, scale, xp.zeros_like(scale)),
            usable.astype(weight.dtype), lr=lr, beta1=beta1, beta2=beta2, epsilon=epsilon, wd=wd, eta=eta,

@@ -139,7 +139,7 @@ def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None,
     """Run a rule on the host with ufuncs, tile by tile."""
     parts, groups = divided(updates, MANY)
     size = sum([new.size for new, _ in parts])
-    if size <= SMALL and not groups:  # as for one weight
+    if size <= SMALL and not groups:  # such weights are updated like a single one
         for part in parts:
             _apply(np, rule, dtype, attrs, *part)
         return
@@ -262,7 +262,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
     if copy is None:
         kernel.together = functools.partial(update_together, rule=rule)  # type: ignore[attr-defined]
         kernel.rule = rule  # type: ignore[attr-defined]
-    # Its signature lists the attributes that the rule reads, so that it gets just these.
+    # The signature lists the attributes that the rule reads, so the kernel gets only these.
     read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]
     parameters = [p for p in inspect.signature(kernel).parameters.values() if p.kind is not p.VAR_KEYWORD]
     kernel.__signature__ = inspect.Signature([*parameters, *read])  # type: ignore[attr-defined]

@@ -71,7 +71,7 @@ def to_integers(data, *, dtype: Literal["int8", "uint8", "int32"]):
     """Values rounded to the integer dtype ``dtype``, halves to even, and clipped to its range."""
 
 
-@to_integers.kernel()  # no body: operators round halves down, and each would allocate an array
+@to_integers.kernel()  # no body: the operators round halves down, and each of them would allocate an array
 def whole_xp(xp, data, *, dtype):
     near, (least, most) = xp.rint(data), _LIMITS[dtype]
     # NumPy's result of a 0-d array is a number, which is not written to.

@@ -347,7 +347,8 @@ def multinomial_xp(xp, data, *, rng, shape, get_prob, dtype):
     classes = data.shape[-1]
     rows = data.reshape(-1, classes)
     count = math.prod(_dims(shape))
-    # One search for all rows: each row has cumulative probabilities that end at one, shifted by the row's index.
+    # One search serves all rows: the cumulative probabilities of each row end at one, and are shifted by the row's
+    # index.
     ends = xp.cumsum(rows, axis=1, dtype="float64")
     ends /= ends[:, -1:]
     ends = xp.where(xp.isnan(ends), 1.0, ends)

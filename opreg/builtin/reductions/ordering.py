@@ -131,7 +131,7 @@ def topk_grad(g, ins, outs, *, axis, ret_typ):
 
 
 def _axis_key(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:
-    """The key of places along an axis of a shape."""
+    """The subscript that selects places along an axis of a shape."""
     key = [xp.arange(dim).reshape([-1] + [1] * (len(shape) - i - 1)) for i, dim in enumerate(shape)]
     key[axis] = places
     return tuple(key)

@@ -147,7 +147,7 @@ nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The pro
 reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of the squares of the elements along ``axis``.")
 
 
-declare_gradient(mean, mean_backward)  # divides before it repeats
+declare_gradient(mean, mean_backward)  # the gradient is divided before it is repeated
 
 
 # Gradients of products do not divide by the elements, as their loops' derivatives do, so they are right at zeros, too.
@@ -317,7 +317,7 @@ declare_gradient(cumsum, cumsum_backward)
 
 
 def _declare_cumulative_sum(op: Op) -> None:
-    """Declare the kernel of sums so far, or back from the end in the shape of a second input."""
+    """Declare the kernel of running sums: from the start, or from the end in the shape of a second input."""
 
     @op.kernel()  # no body: loops have no running sums
     def running_xp(xp, a, *like, axis, dtype=None):

@@ -22,7 +22,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import linear
 from ..samples import padded, repeated, summed_like
 from .creation import declare_fill
-from .shape import as_view, copy_view, delivered, repeated_parts
+from .shape import as_view, copy_view, repeated_parts, stored_in
 
 __all__ = ["reduced_like", "declare_repeat"]
 
@@ -235,7 +235,7 @@ def reduce_like_in_parts(xp, data, like):
     summed, shape = _summing(xp, data, like), like.shape
     if summed is None:
         return lambda data, like, out=None: copy_view(xp, data.reshape(shape), out)
-    return lambda data, like, out=None: delivered(summed(data), out)
+    return lambda data, like, out=None: stored_in(summed(data), out)
 
 
 def reduced_like(xp: ArrayModule, data: Array, like: Array) -> Array:

@@ -14,7 +14,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, linear
-from .shape import copy_view, delivered
+from .shape import copy_view, stored_in
 
 __all__: list[str] = []
 
@@ -236,7 +236,7 @@ def spreading_xp(xp, image, weight, *, scale, out=None):
     result = xp.zeros((n, c, (h - 1) * scale + kernel, (w - 1) * scale + kernel), dtype=image.dtype)
     for i, j, cut in _steps(scale, h, w):
         result[cut] += image * weight[:, 0, i, j, None, None]
-    return delivered(result[:, :, edge:edge + h * scale, edge:edge + w * scale], out)
+    return stored_in(result[:, :, edge:edge + h * scale, edge:edge + w * scale], out)
 
 
 @spreading.grad

@@ -21,7 +21,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..samples import same_numbers
 
-__all__ = ["declare_copy", "reshape_codes", "copy_view", "declare_unchanged", "constant", "out_or_empty", "delivered",
+__all__ = ["declare_copy", "reshape_codes", "copy_view", "declare_unchanged", "constant", "out_or_empty", "stored_in",
            "repeated_parts", "declare_reshape", "as_view", "declare_view"]
 
 
@@ -126,7 +126,7 @@ def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = Non
     repeated = [axis for axis, (dim, stride) in enumerate(zip(data.shape, data.strides)) if dim > 1 and stride == 0]
     for part in repeated_parts(data.shape, repeated):
         copy_view(xp, data[part], target[part])
-    return delivered(result, out)
+    return stored_in(result, out)
 
 
 def repeated_parts(shape: Shape, axes: Sequence[int]) -> list[Any]:
@@ -155,7 +155,7 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
     start = 0
     while start < len(old):
         stop, have, want = start + 1, old[start][0], next(new)
-        while have != want:  # the smallest groups of old and new axes with equal numbers of elements
+        while have != want:  # finds the smallest groups of old and of new axes that have equal numbers of elements
             if have < want:
                 have, stop = have * old[stop][0], stop + 1
             else:
@@ -167,11 +167,11 @@ def _in_place(shape: Shape, strides: Sequence[int], target: Shape) -> bool:
 
 
 def out_or_empty(xp: ArrayModule, shape: Shape, dtype: np.dtype, out: Array | None) -> Array:
-    """A contiguous array for a result: ``out``, or a new one that ``delivered`` copies there."""
+    """A contiguous array for a result: ``out``, or a new one that ``stored_in`` copies there."""
     return out if out is not None and out.flags.c_contiguous else xp.empty(shape, dtype=dtype)
 
 
-def delivered(result: Array, out: Array | None) -> Array:
+def stored_in(result: Array, out: Array | None) -> Array:
     """``result``, copied to ``out`` if that is another array."""
     if out is None or out is result:
         return result
@@ -246,7 +246,7 @@ def reshape_codes(codes: Sequence[int], source: Shape, reverse: bool = False) ->
     if reverse:
         return reshape_codes(codes[::-1], source[::-1])[::-1]
     result: list[Any] = []
-    fixed: list[int] = []  # dimensions given as numbers
+    fixed: list[int] = []  # the dimensions that are given as numbers
     free: list[int] = []  # dimensions of the source that no code has used
     inferred, position = None, 0
     numbers = iter(codes)

@@ -39,7 +39,7 @@ def _declare_slice_view(op: Op, cut: Callable[..., Cut]) -> Rule:
     def cut_infer(*shapes, **attrs):
         return _cut_shape(shapes[0], rule(attrs, *shapes))
 
-    # With an ellipsis a slice of an array without axes is a view, too; without one NumPy gives a number.
+    # With an ellipsis, a slice of an array without axes is a view, too; without it, NumPy returns a number.
     declare_view(op, lambda *shapes, **attrs: itemgetter((*rule(attrs, *shapes), ...)))
 
     return rule

@@ -69,7 +69,7 @@ def images(array: Array, shape: Shape) -> Array:
 
 
 def _taken(xp: ArrayModule, source: Array, row: Array) -> Array:
-    if not source.shape[0]:  # points with no image: all pixels are outside
+    if not source.shape[0]:  # there are points but no images: all pixels are outside
         return xp.zeros((row.shape[0], source.shape[1]), source.dtype)
     return xp.take(source, row, axis=0)
 

@@ -150,7 +150,8 @@ def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, s
             of_a[inner] += spread * b[shifted]
             of_b[shifted] += spread * a[inner]
         else:
-            signed = xp.where(a[inner] >= b[shifted], spread, -spread)  # equal ones count as the first being greater
+            # for equal values the first counts as the greater one
+            signed = xp.where(a[inner] >= b[shifted], spread, -spread)
             of_a[inner] += signed
             of_b[shifted] -= signed
     return _unpadded_images(of_a, form), _unpadded_images(of_b, form)

@@ -94,7 +94,7 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
     angle = (part + 3).astype(xp.float64) * (-math.pi / 4)
     sine, cosine = xp.sin(angle), xp.cos(angle)
     weights = []
-    for i, turn in enumerate(_TURNS):  # the sine at each distance follows from that at the first
+    for i, turn in enumerate(_TURNS):  # the sine at each distance is computed from the sine at the first one
         t = xp.where(exact, 1.0, part + 3 - i).astype(xp.float64) * (-math.pi / 4)
         weights.append(((turn[0] * sine + turn[1] * cosine) / (t * t)).astype(xp.float32))
     total = weights[0]
@@ -231,7 +231,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
     else:
         columns = _taps(xp, old_width, width, interp, interp == AREA, 2, part[1])
         rows = _taps(xp, old_height, height, interp, interp == AREA, 1, part[0])
-        if part is not _ALL:  # on the host: unused rows are omitted
+        if part is not _ALL:  # on the host, rows that the part does not need are omitted
             first, last = int(rows[0][0].min()), int(rows[-1][0].max())
             data, rows = data[:, first:last + 1], [(place - first, weight) for place, weight in rows]
         if data.dtype.name == "uint8":

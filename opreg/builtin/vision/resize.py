@@ -118,7 +118,7 @@ def _resized_length(n: int, size: int, scale: float | None, mode: str) -> int:
             raise AttrError("mode 'odd_scale' needs scale_height and scale_width")
         return size
     odd = mode == "odd_scale" and n % 2 == 1
-    # In single precision, as the attribute is in MXNet: 0.29 of 100 is 29.
+    # Computed in single precision, as MXNet does: 0.29 of 100 is 29.
     return int(np.float32(n - odd) * np.float32(scale)) + odd
 
 

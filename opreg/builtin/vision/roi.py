@@ -318,7 +318,7 @@ def _tables(xp: ArrayModule, x: Array) -> tuple[Array, Array]:
     C)."""
     height, width = x.shape[1:3]
     place = xp.arange(height * width, dtype=xp.int32).reshape(1, height, width, 1)
-    # NaN is never the larger of two, so it must not be the first either.
+    # NaN is never the larger of two values, so it must not be the first one either.
     tall = (xp.where(x == x, x, limits(x.dtype)[0]), xp.broadcast_to(place, x.shape))
     levels = []
     for a in range(height.bit_length()):

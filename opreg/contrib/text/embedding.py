@@ -73,7 +73,7 @@ class _Embedding(Vocabulary):
         self._vectors[array(self.to_indices(words))] = new_vectors.reshape(shapes[0])
 
     def _take_over(self, words: Vocabulary, sources: Sequence[_Embedding]) -> None:
-        """Be the embedding of other words, whose vectors are those of several embeddings, side by side."""
+        """Become the embedding of other words, each of whose vectors joins those of several embeddings."""
         rows = [source.get_vecs_by_tokens(words.idx_to_token).asnumpy() for source in sources]
         for row, source in zip(rows, sources):
             row[0] = source.idx_to_vec[0].asnumpy()

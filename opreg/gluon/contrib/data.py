@@ -39,7 +39,7 @@ class IntervalSampler(Sampler):
 
     def __init__(self, length: int, interval: int, rollover: bool = True):
         if not 1 <= interval <= length:
-            raise ArgumentError(f"IntervalSampler: interval={interval} of length={length}: expected one from 1 on")
+            raise ArgumentError(f"IntervalSampler: interval={interval}: expected an int from 1 to length={length}")
         self._length, self._interval, self._rollover = length, interval, rollover
 
     def __iter__(self) -> Iterator[int]:

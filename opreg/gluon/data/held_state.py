@@ -113,7 +113,7 @@ def _content(cell: types.CellType) -> Any:
 def _checksum(array: np.ndarray) -> int:
     """A number that changes with the elements of an array."""
     if isinstance(array, np.memmap) and array.mode != "c":
-        return 0  # other processes see the changes
+        return 0  # not compared: other processes may change the file
     number = 0
     part: Any
     for part in np.nditer(array, ["external_loop", "buffered", "zerosize_ok"], order="C", buffersize=_PART):

@@ -253,7 +253,7 @@ class Dataset:
             raise ArgumentError(f"split: {list(sizes)} of {count} rows would be parts of {counts} rows")
         random = Epoch().random()
         order = random.permutation(count) if randomize else np.arange(count)
-        seed = int(random.integers(2 ** 31))  # a random order is the same for all parts
+        seed = int(random.integers(2 ** 31))  # a seed that is the same for all parts, so that they use one random order
         parts, start = [], 0
         for part in counts:
             parts.append(self._chosen(order[start:start + part].tolist(), seed))

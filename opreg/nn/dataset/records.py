@@ -35,7 +35,7 @@ class MindDataset(MappableDataset):
     num_parallel_workers, cache
         Accepted without effect.
     padded_sample, num_padded
-        A row, as a dict, and how many times it stands behind the others.
+        A row, as a dict, and the number of its copies that follow the other rows.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class MappableDataset(Dataset):
 
 
 def _each(at: Callable[[int], Row]) -> Callable[[Sequence[int], Epoch], Iterator[Row]]:
-    """The rows at places, one by one."""
+    """The rows at the given positions, one by one."""
     return lambda places, epoch: (at(place) for place in places)
 
 

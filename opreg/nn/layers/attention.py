@@ -82,8 +82,8 @@ class MultiheadAttention(Cell):
         self.has_bias, self.head_dim = flag(self, "has_bias", has_bias), embed_dim // num_heads
         self.kdim = embed_dim if kdim is None else check_int(self, "kdim", kdim)
         self.vdim = embed_dim if vdim is None else check_int(self, "vdim", vdim)
-        self._alike = self.kdim == self.vdim == embed_dim
-        if self._alike:
+        self._is_fused = self.kdim == self.vdim == embed_dim
+        if self._is_fused:
             self.in_proj_weight = new_parameter("xavier_uniform", (3 * embed_dim, embed_dim), "in_proj_weight", dtype)
         else:
             for name, inputs in (("q", embed_dim), ("k", self.kdim), ("v", self.vdim)):
@@ -104,7 +104,7 @@ class MultiheadAttention(Cell):
     def _projected(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Projected queries, keys and values, divided into heads."""
         size = self.embed_dim
-        weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._alike else
+        weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._is_fused else
                    (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight))
         biases = (ops.SliceChannel(self.in_proj_bias, num_outputs=3, axis=0) if self.has_bias else (None,) * 3)
         for x, features in zip(inputs, (size, self.kdim, self.vdim)):

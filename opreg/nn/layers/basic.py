@@ -115,7 +115,7 @@ class Flatten(Cell):
 
 
 class Unflatten(Cell):
-    """Splits one axis into several, of which one may have the length -1, for what the others leave.
+    """Splits one axis into several; the length -1 of one of them is inferred from the others.
 
     Examples
     --------

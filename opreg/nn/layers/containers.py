@@ -85,7 +85,7 @@ class _Row(_Children):
         who, count = type(self).__name__, len(self._cells)
         if isinstance(index, bool) or not hasattr(index, "__index__"):
             raise TypeError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
-        index = operator.index(index)  # a tensor's value is read
+        index = operator.index(index)  # reads the value of a tensor
         if not -count <= index < count + last:
             raise IndexError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, got "
                              f"{index}")

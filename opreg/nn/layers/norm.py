@@ -244,7 +244,7 @@ class LayerNorm(Cell):
         begins = (self.begin_norm_axis, self.begin_params_axis)
         if not all(-rank <= begin < rank for begin in begins) or shape[begins[1] % rank:] != gamma.shape:
             raise ShapeError(f"LayerNorm: the shape {show(shape)} from axis {begins[1]} on must be "
-                             f"{show(gamma.shape)}, and axis {begins[0]} must be there")
+                             f"{show(gamma.shape)}, and must have an axis {begins[0]}")
         over, of = begins[0] % rank, begins[1] % rank
         if over == of:
             return nn.layer_norm(input_x, gamma.shape, gamma, beta, self.epsilon)

@@ -88,7 +88,7 @@ class LossBase(Cell):
             self._tensors(**{name: value})
         return value
 
-    def _alike(self, **values: TensorBase) -> None:
+    def _check_shapes(self, **values: TensorBase) -> None:
         """Refuse tensors of different shapes."""
         self._tensors(**values)
         (first, like), *others = values.items()

@@ -45,7 +45,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
                 raise ShapeError(f"{self.cls_name}: labels must have shape {show(logits.shape[:-1])}, got "
                                  f"{show(labels.shape)}")
             return self.get_loss(-ops.pick(scores, labels, axis=-1, mode="index"))
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return self.get_loss(-sum_over(scores * labels, -1))
 
 

@@ -99,7 +99,7 @@ class SmoothL1Loss(LossBase):
         self.beta = real_number(f"{self.cls_name}: beta", beta, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
 
 

@@ -45,7 +45,7 @@ class CosineEmbeddingLoss(LossBase):
         self.margin = real_number(f"{self.cls_name}: margin", margin, -1.0, 1.0)
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits_x1=logits_x1, logits_x2=logits_x2)
+        self._check_shapes(logits_x1=logits_x1, logits_x2=logits_x2)
         self._tensors(labels=labels)
         return functions.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
@@ -98,7 +98,7 @@ class MarginRankingLoss(LossBase):
         self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        self._alike(input1=input1, input2=input2)
+        self._check_shapes(input1=input1, input2=input2)
         self._tensors(target=target)
         return functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
@@ -119,7 +119,7 @@ class SoftMarginLoss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return functions.soft_margin_loss(logits, labels, self.reduction)
 
 
@@ -209,7 +209,7 @@ class MultilabelMarginLoss(LossBase):
     """
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        self._alike(x=x, target=target)
+        self._check_shapes(x=x, target=target)
         return functions.multilabel_margin_loss(x, target, self.reduction)
 
 
@@ -233,7 +233,7 @@ class DiceLoss(LossBase):
         self.smooth = real_number(f"{self.cls_name}: smooth", smooth, inside=True)
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
-        self._alike(logits=logits, label=label)
+        self._check_shapes(logits=logits, label=label)
         logits, label = to_common_dtype(logits, label, real=True)
         both = sum_over(ops.square(logits)) + sum_over(ops.square(label)) + self.smooth
         return 1.0 - sum_over(logits * label) * 2.0 / both
@@ -277,7 +277,7 @@ class MultiClassDiceLoss(LossBase):
         self.activation = activation
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:
-        self._alike(logits=logits, label=label)
+        self._check_shapes(logits=logits, label=label)
         if len(label.shape) < 2:
             raise ShapeError(f"{self.cls_name}: logits and labels must have the classes along axis 1, got the shape "
                              f"{label.shape}")

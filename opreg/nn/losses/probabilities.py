@@ -39,7 +39,7 @@ class BCELoss(LossBase):
         self.weight = self._weight("weight", weight)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
 
 
@@ -67,7 +67,7 @@ class BCEWithLogitsLoss(LossBase):
         self.weight, self.pos_weight = self._weight("weight", weight), self._weight("pos_weight", pos_weight)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return functions.binary_cross_entropy_with_logits(logits, labels, self.weight, self.pos_weight, self.reduction)
 
 
@@ -87,7 +87,7 @@ class MultiLabelSoftMarginLoss(LossBase):
         self.weight = self._weight("weight", weight)
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        self._alike(x=x, target=target)
+        self._check_shapes(x=x, target=target)
         return functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
 
 
@@ -109,7 +109,7 @@ class KLDivLoss(LossBase):
     _reductions = ("mean", "batchmean", "sum", "none")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._alike(logits=logits, labels=labels)
+        self._check_shapes(logits=logits, labels=labels)
         return functions.kl_div(logits, labels, self.reduction)
 
 

@@ -298,7 +298,7 @@ class ROC(Metric):
 def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     order = np.argsort(-scores, kind="stable")
     scores, positive = scores[order], positive[order]
-    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)  # the last sample of each score
+    last = np.append(np.flatnonzero(np.diff(scores)), len(scores) - 1)  # the indices of the last sample with each score
     true = np.cumsum(positive)[last]
     false = 1 + last - true
     for what, total in ("negative", false[-1]), ("positive", true[-1]):

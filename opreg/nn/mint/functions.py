@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...cells.tensor import Tensor, tensor
+from ...cells.tensor import Tensor
+from ...cells.tensor import operand as tensor
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError

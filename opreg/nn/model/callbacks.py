@@ -55,7 +55,7 @@ class LossMonitor(Callback):
         if isinstance(loss, float) and not math.isfinite(loss):
             raise ValueError(f"In epoch: {epoch} step: {step}, loss is NAN or INF, training process cannot continue, "
                              "terminating training.")
-        if done <= self._last_print_time:  # another training has started
+        if done <= self._last_print_time:  # a new training has started
             self._last_print_time = 0
         if every and done - self._last_print_time >= every:
             self._last_print_time = done

@@ -234,7 +234,7 @@ class Model:
             if isinstance(self._train_network, TrainOneStepWithLossScaleCell) and self._loss_scale_manager is not None:
                 self._loss_scale_manager.update_loss_scale(bool(params.net_outputs[1]))
             called.call("on_train_step_end", context)
-            line.trained(params.cur_epoch_num, done, shown)
+            line.show_training(params.cur_epoch_num, done, shown)
             if context.get_stop_requested():
                 break
         params.batch_num = batches.count
@@ -293,7 +293,7 @@ class Model:
             called.call("on_eval_step_end", context)
             self._take(outputs, loss if add_loss else None)
             if line is not None:
-                line.validated(params.cur_epoch_num, done, None)
+                line.show_validation(params.cur_epoch_num, done, None)
             if context.get_stop_requested():
                 break
         called.call("on_eval_epoch_end", context)

@@ -183,7 +183,7 @@ def geomspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool
 
 
 def _places(count: int) -> tuple[Tensor, int]:
-    """The integers from 0 below ``count``, and the last of them, at least 1."""
+    """The positions 0 to ``count - 1`` of a window, and the divisor that maps the last one to 1."""
     if count < 1:
         raise ArgumentError(f"a window has at least one element, got {count}")
     return ops.arange(count, dtype=np.float32), builtins.max(count - 1, 1)

@@ -164,7 +164,8 @@ def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
 
 
 def choice_with_mask(input_x: TensorLike, count: int = 256, seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """The places of ``count`` random elements for which a mask holds, and whether each of them is one: fewer may hold.
+    """Positions of ``count`` random elements for which a mask holds, and whether each is valid: the mask may hold for
+    fewer elements.
     """
     return _chosen(input_x, count=count)
 

@@ -231,7 +231,7 @@ def diagonal_scatter(input: TensorLike, src: TensorLike, offset: int = 0, dim1: 
     first, second = (one_axis(dim, x.ndim, "diagonal_scatter") for dim in (dim1, dim2))
     rows, columns = x.shape[first], x.shape[second]
     wide = diag_embed(src, offset, first, second)
-    for axis, length in ((first, rows), (second, columns)):  # elements off the diagonal, or beyond its end
+    for axis, length in ((first, rows), (second, columns)):  # sets elements off the diagonal, and beyond its end
         more = length - wide.shape[axis]
         if more > 0:
             end = zeros(tuple(more if i == axis else n for i, n in enumerate(wide.shape)), x._dt)
@@ -384,7 +384,8 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
     x, ids = tensor(input_x), _index(segment_ids, "unsorted_segment_sum")
     trailing = x.shape[ids.ndim:]
     count = int(num_segments)
-    segments = where(ids < 0, count, _within(maximum(ids, 0), count))  # they are summed in an additional segment
+    # elements with a negative number are summed in an additional segment
+    segments = where(ids < 0, count, _within(maximum(ids, 0), count))
     return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *trailing)), (count + 1, *trailing))[:count]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, numbers_of
 
 from ...cells import dtype as dtypes
-from ...cells.tensor import Tensor, tensor
+from ...cells.tensor import Tensor
+from ...cells.tensor import operand as tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops

@@ -24,7 +24,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_e
            "multilabel_soft_margin_loss", "nll_loss", "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss"]
 
 
-#: Lower bound of values whose logarithm is computed.
+#: Lower bound of values before their logarithm is computed.
 _LEAST = 1e-12
 
 
@@ -283,14 +283,14 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     if x.ndim != 3 or not 0 <= blank < x.shape[2]:
         raise ShapeError(f"ctc_loss: log_probs must have shape (time, n, classes) with the class {blank} among these, "
                          f"got {show(x.shape)}")
-    if blank:  # the operator's blank comes first
+    if blank:  # the operator expects the blank as the first class
         others = [number for number in range(x.shape[2]) if number != blank]
         x = ops.take(x, tensor([blank, *others]), axis=2)
         words = where(words == blank, 0, where(words < blank, words + 1, words))
     loss = ops.CTCLoss(x, words, steps, counts, use_data_lengths=True, use_label_lengths=True)
     within = tensor(list(range(x.shape[0]))).reshape((-1, 1)) < steps
     over = ops._np_sum(where(within, logsumexp(x, 2), 0.0), axis=0)
-    loss = loss - ops.BlockGrad(over)  # used as they are, also if they are no logarithms
+    loss = loss - ops.BlockGrad(over)  # the inputs are used as they are, even if they are no logarithms
     place = tensor(list(range(1, words.shape[1]))).reshape((1, -1))
     repeated = (words[:, 1:] == words[:, :-1])._cast(counts._dt) * (place < counts.reshape((-1, 1)))
     fits = counts + ops._np_sum(repeated, axis=1) <= steps

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...cells.dtype import DType
-from ...cells.tensor import Tensor
+from ...cells.python_op import call, spec_of
+from ...cells.tensor import Tensor, tensor_over
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
-from ...core.spec import is_floating, show
+from ...core.spec import Spec, is_floating, show
 from ...errors import ArgumentError, ShapeError
 from . import (
     activation,
@@ -40,7 +41,7 @@ from . import (
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
-#: Names of ``Value`` that MindSpore does not have; they are not replaced.
+#: Names of ``Value`` that MindSpore does not have: tensors keep MXNet's methods of these names.
 MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "cbrt", "degrees", "depth_to_space",
                         "fix", "nanprod", "pick", "radians", "rcbrt", "reshape_like", "shape_array", "size_array",
                         "slice_axis", "slice_like", "space_to_depth", "split_v2"})
@@ -53,7 +54,7 @@ _R = TypeVar("_R")
 _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 
-def spelled(function: Callable[..., _R]) -> Callable[..., _R]:
+def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
     """A method that accepts keywords in each of MindSpore's spellings."""
 
     @functools.wraps(function)
@@ -96,25 +97,25 @@ def _many(args: tuple[Any, ...]) -> tuple[int, ...]:
 # ------------------------------------------------------------------------------------------------- reductions
 
 
-@spelled
+@with_spellings
 def sum(self: Tensor, axis: Axes = None, keepdims: bool | TensorDType = False, dtype: TensorDType = None,
         initial: TensorLike | None = None
        ) -> Tensor:
     """The sum; see ``ops.sum``."""
     if isinstance(keepdims, (bool, np.bool_)):
         total = reduce.sum(self, axis, bool(keepdims), dtype=dtype)
-    else:  # an older order: axis, dtype, keepdims
+    else:  # the older order of the arguments: axis, dtype, keepdims
         total = reduce.sum(self, axis, bool(dtype), dtype=keepdims)
     return total if initial is None else total + initial
 
 
-@spelled
+@with_spellings
 def mean(self: Tensor, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean; see ``ops.mean``."""
     return reduce.mean(self if dtype is None else self.astype(dtype), axis, keepdims)
 
 
-@spelled
+@with_spellings
 def prod(self: Tensor, axis: Axes = None, keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The product; see ``ops.prod``."""
     return reduce.prod(self, axis, keepdims, dtype)
@@ -150,13 +151,13 @@ def _nothing_left(name: str, keywords: Mapping[str, object]) -> None:
         raise TypeError(f"{name}: unknown parameter {sorted(keywords)[0]!r}")
 
 
-@spelled
+@with_spellings
 def argmax(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the largest element, as int64; see ``ops.argmax``."""
     return reduce.argmax(self, axis, keepdims)
 
 
-@spelled
+@with_spellings
 def argmin(self: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The index of the smallest element, as int32; see ``ops.argmin``."""
     return reduce.argmin(self, axis, keepdims)
@@ -168,7 +169,7 @@ def _by_axis(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = function.__doc__
-    return spelled(method)
+    return with_spellings(method)
 
 
 def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -178,28 +179,28 @@ def _deviation(name: str, function: Callable[..., Tensor]) -> Callable[..., Tens
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = function.__doc__
-    return spelled(method)
+    return with_spellings(method)
 
 
-@spelled
+@with_spellings
 def cumsum(self: Tensor, axis: int | None = None, dtype: TensorDType = None) -> Tensor:
     """Cumulative sums along an axis, or of the flat tensor; small integers and booleans give int32."""
     return reduce.cumsum(self, axis, "int32" if dtype is None and self._dt in _SMALL else dtype)
 
 
-@spelled
+@with_spellings
 def cumprod(self: Tensor, axis: int, dtype: TensorDType = None) -> Tensor:
     """Cumulative products along an axis."""
     return reduce.cumprod(self, axis, dtype)
 
 
-@spelled
+@with_spellings
 def logsumexp(self: Tensor, axis: Axes, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials; see ``ops.logsumexp``."""
     return reduce.logsumexp(self, axis, keepdims)
 
 
-@spelled
+@with_spellings
 def count_nonzero(self: Tensor, axis: Axes = (), keepdims: bool = False, dtype: TensorDType = None) -> Tensor:
     """The number of nonzero elements; see ``ops.count_nonzero``."""
     return reduce.count_nonzero(self, axis, keepdims, dtype)
@@ -238,6 +239,25 @@ def flatten(self: Tensor, order: str | int = "C", end: int = -1, *, start_dim: i
     return array.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
 
 
+@accepts_lists("shape", "dtype")
+def view(self: Tensor, *shape: Any) -> Tensor:
+    """Reshape; or, given a dtype, take the bytes for elements of that dtype."""
+    if len(shape) != 1 or not isinstance(shape[0], DType):
+        return TensorBase.reshape(self, *shape)
+    dtype, lengths = shape[0].dtype, self.shape
+    if dtype.itemsize != self._dt.itemsize:
+        if not lengths or lengths[-1] * self._dt.itemsize % dtype.itemsize:
+            raise ShapeError(f"view: the last axis of {show(lengths)} cannot be divided into elements of {dtype}, "
+                             f"which have {dtype.itemsize} bytes")
+        lengths = (*lengths[:-1], lengths[-1] * self._dt.itemsize // dtype.itemsize)
+
+    def viewed(x: Tensor) -> list[Tensor]:
+        bytes_of = x._ctx.xp.ascontiguousarray(x._data).reshape(x.shape)
+        return [tensor_over(bytes_of.view(dtype).copy(), x._ctx)]
+
+    return call(viewed, [self], [spec_of(self)], [Spec(lengths, dtype)], "view")[0]
+
+
 @accepts_lists("axis")
 def squeeze(self: Tensor, *axis: int | Sequence[int] | None) -> Tensor:
     """Remove the given axes, or all axes of length one."""
@@ -267,13 +287,13 @@ def repeat(self: Tensor, *repeats: int | Sequence[int], axis: int | None = None)
     return array.tile(self, counts)
 
 
-@spelled
+@with_spellings
 def split(self: Tensor, split_size_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis; see ``ops.split``."""
     return array.split(self, split_size_or_sections, axis)
 
 
-@spelled
+@with_spellings
 def chunk(self: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Split along an axis into at most ``chunks`` parts; see ``ops.chunk``."""
     return array.chunk(self, chunks, axis)
@@ -295,25 +315,25 @@ def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int =
     return indexing.gather(self, input_indices, axis, batch_dims)
 
 
-@spelled
+@with_spellings
 def take(self: Tensor, indices: TensorLike, axis: int | None = None, mode: str = "clip") -> Tensor:
     """Slices along an axis, or elements of the flat tensor, at indices."""
     return indexing.take(self, indices, axis, mode)
 
 
-@spelled
+@with_spellings
 def sort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> tuple[Tensor, Tensor]:
     """Elements sorted along an axis, and their indices."""
     return indexing.sort(self, axis, descending)
 
 
-@spelled
+@with_spellings
 def argsort(self: Tensor, axis: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Indices that sort the elements along an axis."""
     return indexing.argsort(self, axis, descending)
 
 
-@spelled
+@with_spellings
 def scatter(self: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """The tensor with ``src`` written at indices along an axis; see ``ops.scatter``."""
     return indexing.scatter(self, axis, index, src)
@@ -330,19 +350,19 @@ def select(self: Tensor, condition: TensorLike | int | None = None, y: TensorLik
     return math.where(axis, self, at)
 
 
-@spelled
+@with_spellings
 def median(self: Tensor, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The median along an axis and its index; see ``ops.median``."""
     return reduce.median(self, axis, keepdims)
 
 
-@spelled
+@with_spellings
 def repeat_interleave(self: Tensor, repeats: AnyShape, axis: int | None = None) -> Tensor:
     """Repeat each slice along an axis, or each element; see ``ops.repeat_interleave``."""
     return array.repeat_interleave(self, repeats, axis)
 
 
-@spelled
+@with_spellings
 def index_select(self: Tensor, axis: int, index: TensorLike) -> Tensor:
     """The slices along an axis at the indices of a vector."""
     return indexing.index_select(self, axis, index)
@@ -570,7 +590,7 @@ METHODS: dict[str, Callable] = {
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
     "expand": broadcast_to, "reshape_as": shorthands.view_as, "rint": math.round, "absolute": math.abs,
     "nelement": array.size, "ndimension": array.rank, "t": exchanged,
-    **dict.fromkeys(("reshape", "view"), accepts_lists("shape")(TensorBase.reshape)),
+    "reshape": accepts_lists("shape")(TensorBase.reshape), "view": view,
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",
         "bool": "?"}.items()}}

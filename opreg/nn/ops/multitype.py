@@ -130,7 +130,7 @@ class MultitypeFuncGraph:
             raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
         if len(self.entries) == 1:
             return self.entries[0][1](*args)
-        for manner in zip(*self._kinds):  # exact widths first, then any width
+        for manner in zip(*self._kinds):  # types with an exact width come before those of any width
             for (_, function), kinds in zip(self.entries, manner):
                 if len(kinds) == len(args) and all(kind(arg) for kind, arg in zip(kinds, args)):
                     return function(*args)

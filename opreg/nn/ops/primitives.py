@@ -237,7 +237,7 @@ def _place(op: str) -> Callable[..., Tensor]:
 def _cumulative(function: Callable[[Tensor, int], Tensor], neutral: int) -> Callable[..., Tensor]:
     def call(x: TensorLike, axis: int, *, exclusive: bool, reverse: bool) -> Tensor:
         x = array.flip(x, axis) if reverse else tensor(x)
-        if exclusive:  # shifted by one, with the neutral element in front
+        if exclusive:  # the products of the elements before, with the neutral element in front
             first = array.narrow(x, axis, 0, 1)
             x = array.concat((ops._npi_full_like(first, fill_value=float(neutral)),
                               array.narrow(x, axis, 0, x.shape[axis] - 1)), axis)
@@ -275,7 +275,7 @@ def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode:
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
-    if mode == "SYMMETRIC":  # the outermost elements are mirrored, too
+    if mode == "SYMMETRIC":  # in this mode the outermost elements are mirrored, too
         for axis, pair in enumerate(pairs):
             places = np.pad(np.arange(tensor(x).shape[axis]), pair, mode="symmetric")
             x = indexing.gather(x, tensor(places), axis)

@@ -401,7 +401,7 @@ def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor
     return ops._np_cumsum(x, axis=axis)
 
 
-#: State passed from slice to slice.
+#: The state that each slice passes to the next one.
 _State: TypeAlias = tuple[Tensor, ...]
 
 

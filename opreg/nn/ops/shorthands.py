@@ -147,7 +147,7 @@ def _running_logsumexp(x: TensorLike, axis: int | Tensor, *, exclusive: bool, re
     along = one_axis(axis, x.ndim, "CumulativeLogsumexp")
     turned = flip(x, (along,)) if reverse else x
     if exclusive:
-        least = limits(x._dt)[0]  # finite, as in MindSpore, so that derivatives are
+        least = limits(x._dt)[0]  # a finite value, as in MindSpore, so that derivatives are finite
         before = full(tuple(1 if i == along else n for i, n in enumerate(x.shape)), least, dtype=x._dt)
         turned = ops.slice_axis(concat((before, turned), along), axis=along, begin=0, end=x.shape[along])
     result = logcumsumexp(turned, along)

@@ -156,7 +156,7 @@ def index_put(self: Tensor, indices: Sequence[TensorLike], values: TensorLike, a
 
 
 def fill_diagonal(self: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """The tensor with one number on its main diagonal, from which equally long axes all count; with ``wrap`` the
+    """The tensor with one number on its main diagonal, whose indices are equal along all axes; with ``wrap`` the
     diagonal of a tall matrix begins again after a row without it."""
     if self.ndim < 2 or (self.ndim > 2 and len(set(self.shape)) > 1):
         raise ShapeError(f"fill_diagonal: expected a matrix, or axes of one length, got shape {show(self.shape)}")

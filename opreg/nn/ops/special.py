@@ -113,7 +113,7 @@ def _gamma_slopes(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     a, x = np.where(valid, a, 1.0), np.where(valid, x, 1.0)
     total, log = np.zeros_like(a), np.log(x)
     largest = float(np.max(x, initial=0.0))
-    for n in range(int(min(largest + 12 * largest ** 0.5 + 60, 100_000))):  # terms fall from n = x on
+    for n in range(int(min(largest + 12 * largest ** 0.5 + 60, 100_000))):  # terms decrease from n = x on
         total += np.exp((a + n) * log - x - gammaln(a + n + 1)) * (log - digamma(a + n + 1))
     return np.where(valid, total, 0.0)
 

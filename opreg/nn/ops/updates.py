@@ -1,4 +1,4 @@
-"""Primitives of optimizers: each moves a weight, and states beside it, by a gradient."""
+"""Primitives of optimizers: each updates a weight and its states by a gradient."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _add(name: str, formula: Callable[..., Sequence[Any]], settings: Mapping[str
 
 def _adam(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
           epsilon: Any, gradient: Tensor, *, use_locking: bool, use_nesterov: bool) -> Sequence[Tensor]:
-    """Move ``var`` by Adam, whose averages are ``m`` and ``v``; returns all three."""
+    """Update ``var`` by a step of Adam, with the averages ``m`` and ``v``; returns all three."""
     m, v = average(m, gradient, beta1), average(v, gradient * gradient, beta2)
     rate = lr * (1 - beta2_power) ** 0.5 / (1 - beta1_power)
     return var - rate * adam_step(average(m, gradient, beta1) if use_nesterov else m, v, epsilon), m, v
@@ -47,28 +47,28 @@ def _adam(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, beta2_power: Any,
 
 def _adam_weight_decay(var: Tensor, m: Tensor, v: Tensor, lr: Any, beta1: Any, beta2: Any, epsilon: Any, decay: Any,
                        gradient: Tensor, *, use_locking: bool) -> Sequence[Tensor]:
-    """Move ``var`` by Adam without its corrections, and towards zero by ``decay``; returns ``var``, ``m`` and ``v``."""
+    """Update ``var`` by a step of Adam with weight decay, without bias corrections; returns it, ``m`` and ``v``."""
     m, v = average(m, gradient, beta1), average(v, gradient * gradient, beta2)
     return var - lr * (adam_step(m, v, epsilon) + decay * var), m, v
 
 
 def _ada_max(var: Tensor, m: Tensor, v: Tensor, beta1_power: Any, lr: Any, beta1: Any, beta2: Any, epsilon: Any,
              grad: Tensor) -> Sequence[Tensor]:
-    """Move ``var`` by AdaMax, whose average is ``m`` and largest gradient ``v``; returns all three."""
+    """Update ``var`` by a step of AdaMax, with the average ``m`` and the largest gradient ``v``; returns all three."""
     m, v = average(m, grad, beta1), largest(v, grad, beta2)
     return var - lr / (1 - beta1_power) * m / (v + epsilon), m, v
 
 
 def _add_sign(var: Tensor, m: Tensor, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Tensor
               ) -> Sequence[Tensor]:
-    """Move ``var`` further where the gradient has the sign of its average ``m``; returns ``var`` and ``m``."""
+    """Update ``var`` by a larger step where the gradient has the sign of its average ``m``; returns both."""
     m = average(m, grad, beta)
     return var - lr * (alpha + sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
 
 def _power_sign(var: Tensor, m: Tensor, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Tensor
                 ) -> Sequence[Tensor]:
-    """Move ``var`` by a power further where the gradient has the sign of its average ``m``; returns both."""
+    """Update ``var`` by a step that is multiplied by a power where the gradient has the sign of ``m``; returns both."""
     m = average(m, grad, beta)
     return var - lr * ops.exp(logbase * sign_decay * ops.sign(grad) * ops.sign(m)) * grad, m
 
@@ -86,7 +86,7 @@ _add("ApplyPowerSign", _power_sign, None, (0, 1), True)
 
 def _adadelta(var: Tensor, accum: Tensor, accum_update: Tensor, lr: Any, rho: Any, epsilon: Any, grad: Tensor
               ) -> Sequence[Tensor]:
-    """Move ``var`` by AdaDelta, whose averages of squares are of gradients and steps; returns all three."""
+    """Update ``var`` by AdaDelta, with averages of squared gradients and of squared steps; returns all three."""
     accum = average(accum, grad * grad, rho)
     step = adadelta_step(grad, accum, accum_update, epsilon)
     return var - lr * step, accum, average(accum_update, step * step, rho)
@@ -94,14 +94,14 @@ def _adadelta(var: Tensor, accum: Tensor, accum_update: Tensor, lr: Any, rho: An
 
 def _adagrad(var: Tensor, accum: Tensor, lr: Any, grad: Tensor, *, epsilon: float = 0.0, update_slots: bool
              ) -> Sequence[Tensor]:
-    """Move ``var`` by AdaGrad, whose sum of squares is ``accum``, which ``update_slots`` lets grow; returns both."""
+    """Update ``var`` by AdaGrad, and with ``update_slots`` the sum of squares ``accum``; returns both."""
     accum = accum + grad * grad if update_slots else accum
     return var - lr * adam_step(grad, accum, epsilon), accum
 
 
 def _proximal_adagrad(var: Tensor, accum: Tensor, lr: Any, l1: Any, l2: Any, grad: Tensor, *, use_locking: bool
                       ) -> Sequence[Tensor]:
-    """Move ``var`` by AdaGrad and towards zero, where small values stay; returns it and the sum of squares."""
+    """Update ``var`` by proximal AdaGrad, which sets small values to zero; returns it and the sum of squares."""
     accum = accum + grad * grad
     rate = lr / accum ** 0.5
     return _nearer(var - rate * grad, rate, l1, l2), accum
@@ -109,7 +109,7 @@ def _proximal_adagrad(var: Tensor, accum: Tensor, lr: Any, l1: Any, l2: Any, gra
 
 def _rms_prop(var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: Any, grad: Tensor, decay: Any,
               momentum: Any, epsilon: Any, *, use_locking: bool) -> Sequence[Tensor]:
-    """Move ``var`` by RMSProp with momentum; returns it."""
+    """Update ``var`` by RMSProp with momentum; returns it."""
     mean_square = average(mean_square, grad * grad, decay)
     moment = momentum * moment + learning_rate * rms_step(grad, mean_square, epsilon)
     return var - moment, mean_square, moment
@@ -118,7 +118,7 @@ def _rms_prop(var: Tensor, mean_square: Tensor, moment: Tensor, learning_rate: A
 def _centered_rms_prop(var: Tensor, mean_gradient: Tensor, mean_square: Tensor, moment: Tensor, grad: Tensor,
                        learning_rate: Any, decay: Any, momentum: Any, epsilon: Any, *, use_locking: bool
                        ) -> Sequence[Tensor]:
-    """Move ``var`` by RMSProp of deviations, where the variance is above zero; returns it."""
+    """Update ``var`` by centered RMSProp, where the variance is above zero; returns it."""
     mean_gradient, mean_square = average(mean_gradient, grad, decay), average(mean_square, grad * grad, decay)
     variance = mean_square - mean_gradient * mean_gradient + epsilon
     usable = variance > 0
@@ -128,7 +128,7 @@ def _centered_rms_prop(var: Tensor, mean_gradient: Tensor, mean_square: Tensor, 
 
 def _ftrl(var: Tensor, accum: Tensor, linear: Tensor, grad: Tensor, lr: Any, l1: Any, l2: Any, lr_power: Any, *,
           use_locking: bool) -> Sequence[Tensor]:
-    """Set ``var`` to the weights of FTRL, the regularised leader; returns it."""
+    """Update ``var`` by FTRL, which follows the regularised leader; returns it."""
     squares = accum + grad * grad
     var, linear = leader_step(var, grad, linear, accum ** -lr_power, squares ** -lr_power, lr, l1, 2 * l2)
     return var, squares, linear
@@ -147,23 +147,23 @@ _add("ApplyFtrl", _ftrl, _NOT_LOCKED, (0, 1, 2))
 
 
 def _nearer(moved: Tensor, rate: Any, l1: Any, l2: Any) -> Tensor:
-    """A weight nearer to zero, by ``l1`` a step and by a part of ``l2``."""
+    """The proximal operator: a weight after the shrinkage by ``l1`` and ``l2``."""
     return ops.sign(moved) * ops.relu(ops.abs(moved) - rate * l1) / (1 + rate * l2)
 
 
 def _descent(var: Tensor, alpha: Any, delta: Tensor) -> Sequence[Tensor]:
-    """Move ``var`` by ``alpha`` times the gradient; returns it."""
+    """Update ``var`` by ``alpha`` times the gradient; returns it."""
     return (var - alpha * delta,)
 
 
 def _proximal_descent(var: Tensor, alpha: Any, l1: Any, l2: Any, delta: Tensor) -> Sequence[Tensor]:
-    """Move ``var`` by the gradient and towards zero, where small values stay; returns it."""
+    """Update ``var`` by proximal gradient descent, which sets small values to zero; returns it."""
     return (_nearer(var - alpha * delta, alpha, l1, l2),)
 
 
 def _momentum(variable: Tensor, accumulation: Tensor, learning_rate: Any, gradient: Tensor, momentum: Any, *,
               use_nesterov: bool, use_locking: bool, gradient_scale: float) -> Sequence[Tensor]:
-    """Move ``variable`` by momentum; returns it."""
+    """Update ``variable`` by a step with momentum; returns it."""
     accumulation = accumulation * momentum + gradient
     step = gradient + momentum * accumulation if use_nesterov else accumulation
     return variable - learning_rate * step, accumulation
@@ -171,7 +171,7 @@ def _momentum(variable: Tensor, accumulation: Tensor, learning_rate: Any, gradie
 
 def _keras_momentum(var: Tensor, accum: Tensor, lr: Any, grad: Tensor, momentum: Any, *, use_locking: bool,
                     use_nesterov: bool) -> Sequence[Tensor]:
-    """Move ``var`` by momentum that has the rate in it; returns both."""
+    """Update ``var`` with a velocity that includes the rate, as in Keras; returns both."""
     accum = accum * momentum - lr * grad
     return var + (accum * momentum - lr * grad if use_nesterov else accum), accum
 

@@ -178,7 +178,8 @@ class Optimizer(Cell):
         self.__dict__["learning_rate"] = self._rates
 
     def _set_decays(self, decays: Sequence[float | Cell]) -> None:
-        """Set the weight decays: one for each parameter of groups, else the one of all that are not spared."""
+        """Set the weight decays: one for each parameter of groups, otherwise one for all parameters that are
+        decayed."""
         shown = [decay if isinstance(decay, Cell) else tensor(decay * self.loss_scale, np.float32) for decay in decays]
         super().__setattr__("weight_decay", tuple(shown) if self.is_group else shown[0])
         self._given_decays = tuple(decays)

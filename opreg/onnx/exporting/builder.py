@@ -375,7 +375,7 @@ class Builder:
         """Elements of ``x`` or ``y``, selected by booleans."""
         like = x if isinstance(x, Value) else y
         condition, x, y = self.truth(condition), self.like(x, like), self.like(y, like)
-        if x.dtype == _BOOL:  # ONNX Runtime has no Where of booleans
+        if x.dtype == _BOOL:  # ONNX Runtime computes no Where of booleans
             return self("Or", self("And", condition, x), self("And", self("Not", condition), y))
         return self("Where", condition, x, y)
 
@@ -432,8 +432,8 @@ class Builder:
         """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 
-    def ruled(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]], xs: Sequence[Value]
-              ) -> Sequence[Any]:
+    def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                      xs: Sequence[Value]) -> Sequence[Any]:
         """The outputs of forward; an exported model has no gradient."""
         return forward(*xs)
 

@@ -308,7 +308,7 @@ def _sequence_last(g: Builder, use: Use, x: Value, *length: Value) -> Value:
     axis = use.attrs["axis"]
     if not length:
         return g.subscript(x, (slice(None),) * axis + (-1,))
-    before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # the first one for an empty sequence
+    before = g.larger(g.cast(length[0], _INT64) - 1, 0)  # an empty sequence has its first element here
     count = g.squeeze(g.length(x, axis), [0]) if dynamic(x.shape[axis]) else x.shape[axis]
     places = g.smaller(before, count - 1)
     last = g.compare("Equal", _steps(g, x, axis), _lengths(g, x, places, axis))

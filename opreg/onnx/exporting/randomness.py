@@ -126,5 +126,6 @@ def _dropout(g: Builder, use: Use, x: Value) -> Value:
     axes = {axis % len(x.shape) for axis in attrs["axes"] or ()}
     if not axes:
         return dropped(g, x, attrs["p"])
-    firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))  # the axes that share their random values
+    # the first elements along the axes that share their random values
+    firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))
     return x * dropped(g, g.filled(1.0, firsts, x.dtype), attrs["p"])

@@ -194,7 +194,8 @@ def _fitted(g: Builder, value: Value, out: Value) -> Value:
     if before is not None and after is not None and len(before) != len(after):
         value = g.reshape(value, after)
     elif not all(shape is None or right is None or shape == right for shape, right in zip(value.shapes, out.shapes)):
-        raise Untranslatable(f"its shape would be {after}, expected {before}")  # unknown lengths are equal to any
+        # an unknown length counts as equal to any
+        raise Untranslatable(f"its shape would be {after}, expected {before}")
     if after is not None:
         value.shapes = out.shapes
     return value

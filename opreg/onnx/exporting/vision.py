@@ -260,7 +260,8 @@ def _roi_align(g: Builder, use: Use, data: Value, rois: Value) -> Value:
     result = g("RoiAlign", data, g.slice(rois, [1], [5], [1]), g.cast(g.larger(number, 0.0), _INT64), mode="avg",
                output_height=rows, output_width=columns, spatial_scale=attrs["spatial_scale"],
                sampling_ratio=max(attrs["sample_ratio"], 0), **words)
-    return g.where(g.unsqueeze(number < 0.0, [1, 2, 3]), 0.0, result)  # a region of no image
+    # a region with a negative number belongs to no image
+    return g.where(g.unsqueeze(number < 0.0, [1, 2, 3]), 0.0, result)
 
 
 @says("ROIPooling")

@@ -562,7 +562,7 @@ class Node:
         if trace is not None and isinstance(value, TracedTensor):
             result = numbers_of(trace, value)
             if result is not None or (trace.parent is not None and not trace.assigns):
-                return result  # values vary in the body of a loop or branch
+                return result  # the constant is not stored: values vary in the body of a loop or branch
         try:
             return value.asnumpy()
         except TraceError:

@@ -35,7 +35,7 @@ def dense_backward_flops(ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
 @dense_backward.kernel()
 def dense_backward_xp(xp: ArrayModule, g: Array, data: Array, weight: Array, *, flatten: bool) -> tuple[Array, Array]:
     rows = wide(g)
-    slope = product(xp, *dense_weight(g, data, flatten=flatten)).reshape(weight.shape)
+    slope = product(xp, *dense_weight(g, data, flatten=flatten)(g, data)).reshape(weight.shape)
     return slope, rows.sum(tuple(range(g.ndim - 1)))
 
 

@@ -107,7 +107,7 @@ def _accepts_dense_backward(call: Call) -> str | None:
         return "a gradient is not requested, or that of the bias is added"
     if not bias.flags.c_contiguous:
         return "the gradient of the bias is not contiguous"
-    a, b = dense_weight(g, data, flatten=call.attrs["flatten"])
+    a, b = dense_weight(g, data, flatten=call.attrs["flatten"])(g, data)
     if not are_views(call, (a, b)):
         return "its factors are no views of its inputs"
     plan = _planned(call, (a, b, out), Epilogue.BGRADB, bias)

@@ -92,7 +92,7 @@ if causal:
         for i in range(max(0, row0 + row + 1 - start), n):
             work[scores + row * wide + i] = least
 """
-# Dropout of a block, with the same random numbers as ``attention_scores.dropout_factors``.
+# The mask of dropout for a block, from the same random numbers as ``attention_scores.dropout_factors``.
 _DROP = """\
 for row in range(some):
     by_place = (((head * queries + row0 + row) * 0x9E3779B1) + first_key) & 0xFFFFFFFF

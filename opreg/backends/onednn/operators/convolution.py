@@ -50,8 +50,8 @@ Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
 
 LOWEST = float(np.finfo(np.float32).min)
 
-#: From this number of multiplications or comparisons on, it pays to wake the library's threads. They synchronise, which
-#: takes long if other programs need the cores.
+#: From this number of multiplications or comparisons on, it pays to wake the library's threads. The library's threads
+#: synchronise, which takes long if other programs use the cores.
 LEAST = 1 << 16
 
 #: How many kinds of eager calls are cached in each thread.

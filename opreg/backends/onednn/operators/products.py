@@ -42,8 +42,8 @@ _ONEDNN, _BLAS = "oneDNN", "BLAS"
 _IN_PLACE, _COPIED = "the product of what lies transposed", "a copy of it and the product"
 #: A key in the memo of a plan: the reason why BLAS computes its products, or None if it does not.
 _DECIDED = "products by BLAS"
-# The least number of multiplications of a product that decides for a plan; the number above which a product takes too
-# long for a trial; and the sides of the matrices that are tried in its place.
+# The least number of multiplications of a product that is tried for its plan; the number above which a trial would take
+# too long; and the side of the square matrices that are tried instead of such products.
 _LEAST, _LONG, _SIDE = 1 << 22, 1 << 31, 1024
 # Indices of temporaries: that of a copy, and the first of those that the copy needs.
 _COPY, _BESIDE = 8, 9
@@ -185,8 +185,8 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
 
 
 def _by_threads(run: Callable[[], object], matrices: Matrices) -> Callable[[], object]:
-    """A product with the number of threads that a plan uses for it: one if there is only one, or if several give other
-    bits and the product is not large."""
+    """A product by the number of threads that a plan uses for it: by one thread if there is only one, or if several
+    give other bits and the product is not large."""
     several = threads.count() > 1 and (matrices.work >= blas.LARGE or _same_bits(*_describe(matrices)))
     return run if several else functools.partial(_on_one_thread, run)
 

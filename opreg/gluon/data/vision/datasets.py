@@ -15,7 +15,7 @@ from opreg.base import data_dir
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError, warn
 from opreg.ndarray import array
 
-from ....core.files import INFLATED, adopting, reading
+from ....core.files import INFLATED, op_errors, reading
 from ....data.cifar import of_rows
 from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
@@ -258,7 +258,7 @@ class ImageFolderDataset(_ImageFiles):
         self.synsets: list[str] = []
         self.items = []
         root = os.path.expanduser(root)
-        with adopting():
+        with op_errors():
             for folder in sorted(os.listdir(root)):
                 path = os.path.join(root, folder)
                 if not os.path.isdir(path):

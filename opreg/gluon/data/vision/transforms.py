@@ -299,7 +299,7 @@ class RandomFlipTopBottom(HybridBlock):
 class _RandomColor(HybridBlock):
     """An image whose colors are changed by a random factor from ``max(0, 1 - amount)`` to ``1 + amount``."""
 
-    #: The operator of ``F.image`` that changes them.
+    #: The operator of ``F.image`` that changes the image.
     _operator: str
 
     def __init__(self, amount: float):

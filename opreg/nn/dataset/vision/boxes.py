@@ -33,7 +33,7 @@ def _read(owner: Any, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _crop_boxes(boxes: np.ndarray, crop: Crop) -> np.ndarray:
-    """The parts of boxes in a crop, without boxes that are beside it."""
+    """The parts of boxes in a crop, without boxes that lie outside of it."""
     start = np.array([crop.left, crop.top], np.float32)
     end = start + np.array([crop.width, crop.height], np.float32)
     low, high = boxes[:, :2], boxes[:, :2] + boxes[:, 2:4]

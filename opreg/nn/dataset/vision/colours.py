@@ -428,7 +428,8 @@ class GaussianBlur:
 
 
 def _in_parts(kernel: np.ndarray) -> np.ndarray:
-    """The weights of a symmetric kernel in parts of 256: what is cut off is carried on, up to the middle."""
+    """The weights of a symmetric kernel in parts of 256: the rounding error of each is added to the next, up to the
+    middle."""
     weights, carried = np.zeros(len(kernel), np.int64), 0.0
     for i in range(len(kernel) // 2):
         products = kernel[i] * 256 + carried

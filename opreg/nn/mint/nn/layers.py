@@ -365,7 +365,7 @@ class BatchNorm2d(_BatchNorm):
     affine : bool
         Whether there are ``weight`` and ``bias``.
     track_running_stats : bool
-        Whether statistics are kept; otherwise those of the data are taken always.
+        Whether running statistics are computed; otherwise those of the data are always used.
     """
 
 

@@ -93,7 +93,8 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if on and watched and _same_states(node, before, carried):
             raise ArgumentError(f"Loop: it never ends: after iteration {step + 1} its states are those of iteration "
                                 f"{since}, and {_ENDLESS}")
-        # the step that is compared moves on at powers of two, so a cycle of any length is found
+        # Each state is compared with that of an earlier step, which advances at powers of two, so that a cycle of any
+        # length is found.
         if step + 1 == 2 * since or step == 0:
             before, since = carried, step + 1
         for column, value in zip(columns, results[1 + count:]):

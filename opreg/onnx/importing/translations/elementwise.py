@@ -156,7 +156,7 @@ def modulo(node: Node, a: Any, b: Any, *, fmod: int = 0) -> Any:
     result = ops._npi_mod(a, b)
     if not fmod or node.dtype(a).kind == "u":
         return result
-    # The sign is that of the dividend.
+    # The remainder gets the sign of the dividend.
     wrong = ops._npi_logical_and(ops._npi_not_equal_scalar(result, scalar=0), ops._npi_not_equal(
         ops._npi_less_scalar(result, scalar=0), ops._npi_less_scalar(a, scalar=0)))
     return ops._npi_where(wrong, ops.broadcast_sub(result, b), result)

@@ -102,13 +102,13 @@ def _summed(term: _Named, remaining: Collection[str]) -> _Named:
 def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) -> _Named:
     """The product of two tensors as one of matrices, summed over letters that are not needed later.
 
-    Only axes that are summed over are made one, so other lengths may be open: of several rows or columns all but the
-    last are axes of the stack of matrices, with one element on the other side.
+    Only axes that are summed over are merged into one, so other lengths may be open. Of several axes of rows, or of
+    columns, all but the last are axes of the stack of matrices, with length one in the other operand.
     """
     left, right = _summed(left, {*later, *right.letters}), _summed(right, {*later, *left.letters})
     for letters, value in (left, right):
         if len(set(letters)) < len(letters):
-            node.shape(value)  # a diagonal wants lengths
+            node.shape(value)  # a diagonal needs the lengths of its axes
     stack, inner, rows, columns = contraction(left.letters, right.letters, later)
     above, below = rows[:-1], columns[:-1]
     count = len(stack)
@@ -135,6 +135,6 @@ def _joined(value: Any, at: int, count: int) -> Any:
     """A tensor in which ``count`` axes from ``at`` on are joined to one; for no axes, a new axis of length one."""
     if count == 0:
         return ops.expand_dims(value, axis=at)
-    for _ in range(count - 1):  # lengths that are open stay so
+    for _ in range(count - 1):  # axes are added one by one, so that open lengths stay open
         value = ops.Reshape(value, shape=(*(0,) * at, -3, -2))
     return value

@@ -125,7 +125,7 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
     if not vectors_per_class:  # a linear model
         scores = ops._npi_matmul(x, ops.transpose(_table(node, coefficients, (count, -1)))) + rho[0]
         best = node.cast(ops._npi_argmax(scores, axis=1), np.int64)
-        if count == 2:  # the second wins wherever a score is high
+        if count == 2:  # with two classes, the second one wins if its score is high enough
             edge = 0.5 if min(coefficients) >= 0 else 0.0
             high = ops._npi_greater_scalar(ops._np_max(scores, axis=1), scalar=edge)
             best = ops._npi_maximum(best, node.cast(high, np.int64))
@@ -238,7 +238,7 @@ class _Forest:
             reached = np.unique(np.concatenate([child[reached] for child in self.children]))
             passed[reached] = True
             self.depth += 1
-        if self.depth > len(modes) or not passed.all():  # a circle may have no root
+        if self.depth > len(modes) or not passed.all():  # nodes in a circle may have no root
             raise ArgumentError("the nodes of a tree form a cycle")
 
     def place(self, tree: int, number: int) -> int:

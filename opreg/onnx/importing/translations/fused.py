@@ -152,7 +152,7 @@ def transpose_mat_mul(node: Node, a: Any, b: Any, *, alpha: float = 1.0, transA:
 
 
 def _turned(node: Node, x: Any, last: int, first: int) -> Any:
-    """A factor with its last two axes exchanged, after its first has come behind those of the batch."""
+    """A factor with its last two axes exchanged; before, its first axis is moved behind those of the batch."""
     rank = node.rank(x)
     if rank < 2 or not (last or first):
         return x
@@ -207,7 +207,7 @@ def embed_layer_norm(node: Node, words: Given, segments: Given = None, word_tabl
                      mask: Any = None, places: Given = None, *, epsilon: float = 1e-12, mask_index_type: int = 0
                      ) -> Any:
     total = gather(node, word_table, words)
-    if places is None:  # of the first words
+    if places is None:  # without positions, those of the first words are used
         position_rows = ops.slice_like(place_table, ops.swapaxes(total, dim1=0, dim2=1), axes=(0,))
         total = ops.broadcast_add(total, ops.expand_dims(position_rows, axis=0))
     else:
@@ -237,7 +237,7 @@ def group_norm(node: Node, x: Any, scale: Any, bias: Any, *, activation: int, gr
 @row("SkipGroupNorm", domain=DOMAIN)
 def skip_group_norm(node: Node, x: Any, scale: Any, bias: Any, skip: Any, before: Any = None, *, activation: int,
                     groups: int, channels_last: int = 1, epsilon: float = 1e-5) -> Any:
-    if node.rank(skip) == 2:  # one value for each image and channel
+    if node.rank(skip) == 2:  # ``skip`` has one value for each image and channel
         skip = ops.reshape(skip, shape=(0, 1, 1, -1) if channels_last else (0, -1, 1, 1))
     if before is not None and not channels_last:
         before = ops._np_reshape(before, newshape=(-1, 1, 1))

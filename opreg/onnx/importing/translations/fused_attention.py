@@ -81,7 +81,7 @@ def _bias(node: Node, query: Any, key: Any, mask: Any, added: Any, fill: float) 
             visible = joined(visible, ops._npi_greater_equal(places(node, key), ops.reshape(
                 node.cast(begin, np.int64), shape=(-1, 1, 1, 1))))
     else:
-        if rank == 4:  # of the longest sequences
+        if rank == 4:  # the mask has room for the longest sequences
             keys, queries = node.length(key, 2), node.length(query, 2)
             mask = ops.slice_axis(mask, axis=2, begin=keys - queries, end=keys)
             mask = ops.slice_axis(mask, axis=3, begin=0, end=keys)
@@ -190,7 +190,7 @@ def rotary_embedding(node: Node, x: Any, at: Any, cos: Any, sin: Any, *, interle
     if node.rank(x) == 3:
         size = node.length(x, 2)
         heads = heads_of(node, "input", x, num_heads if rotary_embedding_dim else size // (2 * node.length(cos, 1)))
-    if node.rank(at) == 1:  # the position of the first token
+    if node.rank(at) == 1:  # ``at`` has only the position of the first token
         at = ops.broadcast_add(ops.expand_dims(places(node, heads), axis=0), node.cast(at, np.int64))
     y = _rotated(node, heads, at, cos, sin, interleaved)
     return _flat(y) if node.rank(x) == 3 else y

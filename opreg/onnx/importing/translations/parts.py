@@ -116,7 +116,7 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
     if isinstance(indices, np.ndarray) and not indices.ndim and length is not ANY and -length <= indices < length:
         first = int(indices) % length  # a view
         return squeezed(node, ops.slice_axis(x, axis=axis, begin=first, end=first + 1), [axis])
-    return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # which wraps negative indices
+    return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # the mode wrap also converts negative indices
 
 
 @row("GatherElements")
@@ -127,7 +127,7 @@ def gather_elements(node: Node, x: Any, indices: Any, *, axis: int = 0) -> Any:
     length = node.shape(x)[axis]
     indices = ops._npi_where(ops._npi_less_scalar(indices, scalar=0), indices + length, indices)
     shape = node.shape(indices)
-    for place, most in enumerate(shape):  # along other axes the first elements are read
+    for place, most in enumerate(shape):  # along the other axes, only as many elements are read as ``indices`` has
         if place != axis and node.shape(x)[place] != most:
             x = ops.slice_axis(x, axis=place, begin=0, end=most)
     return gather_along(node, x, indices, axis)

@@ -145,7 +145,7 @@ def momentum(node: Node, rate: Host, step: Host, *values: Any, alpha: float, bet
 def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **limits: float) -> Any:
     if math.prod(shape) > MOST or any(dim < 0 for dim in shape):
         raise ArgumentError(f"a model asks for random numbers of shape {shape}")
-    if seed is not None:  # the same in each run
+    if seed is not None:  # a seed gives the same numbers in each run
         generator = np.random.RandomState(int(seed) & 0xFFFFFFFF)
         numbers = generator.normal(limits["loc"], limits["scale"], shape) if kind == "normal" else generator.uniform(
             limits["low"], limits["high"], shape)
