@@ -62,7 +62,7 @@ class _Contexts(type):
 class Context(metaclass=_Contexts):
     """A device, given by its type and index. Each device has one object, so ``is`` compares devices.
 
-    As a context manager, it is the device of new arrays in its block.
+    In a ``with`` statement, it is the device of new arrays in the block.
 
     Parameters
     ----------

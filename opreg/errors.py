@@ -216,14 +216,12 @@ def is_users(traceback: TracebackType | None) -> bool:
 
 def family() -> str:
     """The last part of the name of the module of built-in operators that is being imported; empty if none is."""
-    name = ""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
-        package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
-        if package.startswith("opreg.builtin"):
-            name = module
+    while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    return name
+    name = "" if frame is None else frame.f_globals.get("__name__", "")
+    package, _, module = name.rpartition(".")
+    return module if package.startswith("opreg.builtin") else ""
 
 
 def note(error: BaseException, text: str) -> None:

@@ -66,7 +66,7 @@ class np_shape(_Switch):
 
 def use_np_shape(function: F) -> F:
     """The function, coroutine, or the methods of the class, called under ``np_shape``."""
-    return _using(np_shape, function)
+    return _in_scope(np_shape, function)
 
 
 # ------------------------------------------------------------------------------ the interface of NumPy
@@ -103,7 +103,7 @@ def reset_np() -> None:
     set_np(False, False)
 
 
-def _using(scope: Callable[[], Any], function: F) -> F:
+def _in_scope(scope: Callable[[], Any], function: F) -> F:
     """The function, or the methods of the class, called in a scope."""
     if not isinstance(function, type):
         return scope()(function)  # the decorated function has the same parameters
@@ -117,7 +117,7 @@ def _using(scope: Callable[[], Any], function: F) -> F:
 
 def use_np_array(function: F) -> F:
     """The function, or the methods of the class, called under ``np_array``."""
-    return _using(np_array, function)
+    return _in_scope(np_array, function)
 
 
 def use_np(function: F) -> F:
@@ -131,7 +131,7 @@ def use_np(function: F) -> F:
     >>> asked(), is_np_array()
     ((True, True), False)
     """
-    return _using(np_shape, _using(np_array, function))
+    return _in_scope(np_shape, _in_scope(np_array, function))
 
 
 # ------------------------------------------------------------------------------------------ the machine

@@ -54,7 +54,7 @@ Keywords: TypeAlias = dict[str, Any]
 
 #: Number of kinds of inputs for which a function stays compiled; the least recently used one is dropped.
 KINDS = 128
-#: Variants for one kind of inputs, by values that Python reads; beyond it the function runs as Python.
+#: Number of variants for one kind of inputs, by values that Python reads; with more, the function runs as Python.
 VARIANTS = 32
 #: Number of variants of a kind that stay cached although they do not fit now: a change may be undone, as when a network
 #: is trained and evaluated in turn.

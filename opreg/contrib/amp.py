@@ -161,12 +161,7 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     if not isinstance(sym, Symbol):
         raise ArgumentError(f"convert_symbol: expected a Symbol, got {type(sym).__name__}")
     half, graph = _target(target_dtype), Graph(sym._entries)
-    halves = _canonical(_HALF if target_dtype_ops is None else target_dtype_ops)
-    full = _canonical(_FULL if fp32_ops is None else fp32_ops)
-    both = halves & full
-    if both:
-        raise ArgumentError(f"convert_symbol: {', '.join(sorted(both))} cannot be given both dtypes")
-    widest = _canonical(_WIDEST) - halves - full
+    halves, full, widest = _operators(target_dtype_ops, fp32_ops)
     excluded = set(excluded_sym_names or ())
     unknown = excluded - {node.name for node in graph.nodes}
     if unknown:
@@ -221,6 +216,15 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
         return [(node.renewed((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
 
     return Symbol(rewrite(changed, declared).heads)
+
+
+def _operators(halves: Sequence[str] | None, full: Sequence[str] | None) -> tuple[set[str], set[str], set[str]]:
+    """Operators in half precision, those in float32, and those in the widest dtype of their inputs."""
+    narrow, wide = _canonical(_HALF if halves is None else halves), _canonical(_FULL if full is None else full)
+    both = narrow & wide
+    if both:
+        raise ArgumentError(f"convert_symbol: {', '.join(sorted(both))} cannot be given both dtypes")
+    return narrow, wide, _canonical(_WIDEST) - narrow - wide
 
 
 _FLAGS = {"float32": 0, "float16": 2, "bfloat16": 12}

@@ -19,12 +19,12 @@ def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); further columns are ignored.
+        Arrays of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (N, K) and dtype float64.
+        An array of shape (N, K) and dtype float64.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def bbox_selfoverlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); further columns are ignored.
+        Arrays of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (N, K) and dtype float64.
+        An array of shape (N, K) and dtype float64.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def anchors(height: int, width: int, stride: int, base_anchors: np.ndarray) -> n
     Returns
     -------
     numpy.ndarray
-        Of shape (height, width, A, 4) and dtype float32.
+        An array of shape (height, width, A, 4) and dtype float32.
 
     Examples
     --------

@@ -94,7 +94,7 @@ def check_number_range(arg_value: Any, lower_limit: float, upper_limit: float, r
 
 
 def _number_check(name: str, text: str, arg_type: type, rel: int) -> Callable[..., Any]:
-    """A check of numbers against 0."""
+    """A function that checks the relation of a number to 0."""
     def checked(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
         return _check_number(arg_type, arg_value, 0, rel, arg_name, prim_name)
 

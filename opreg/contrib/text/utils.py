@@ -23,7 +23,7 @@ def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: st
     to_lower : bool
         Whether words are counted in lower case.
     counter_to_update : Counter, optional
-        Where the counts are added.
+        The counter to which the counts are added.
 
     Examples
     --------

@@ -154,7 +154,7 @@ def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None
     Raises
     ------
     OpError
-        As ``export``, and if the weights take 2 GiB or more, which a model in memory cannot hold.
+        The errors of ``export``; also if the weights take 2 GiB or more, which a model in memory cannot hold.
 
     Examples
     --------

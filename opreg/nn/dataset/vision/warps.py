@@ -213,7 +213,7 @@ class RandomPerspective(Sometimes):
     Parameters
     ----------
     distortion_scale : float
-        How far corners move, from 0 to 1: the part of half the width and height.
+        The distance that corners move, from 0 to 1: the part of half the width and height.
     prob : float
         Probability that the image changes.
     interpolation : Inter

@@ -352,7 +352,7 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalization of images: mean ``bias`` and standard deviation ``weight`` in each channel.
 
     In training the statistics are those of the data, and ``running_mean`` and ``running_var`` move towards them by the
-    part ``momentum``; otherwise the running ones take their place. As MindSpore's Cells, it is not in training before
+    part ``momentum``; otherwise the running ones take their place. Like all Cells, it is not in training before
     ``set_train``.
 
     Parameters
