@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import warnings
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeAlias
@@ -21,7 +20,7 @@ from opreg.ndarray import _internal as operators
 
 from ..core.files import reading
 from ..core.named_errors import name_errors
-from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords
+from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords, warn
 from . import codec
 
 __all__ = ["imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "scale_down", "fixed_crop",
@@ -253,7 +252,7 @@ def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ra
 def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
     """The area, also by its deprecated keyword."""
     if "min_area" in keywords:
-        warnings.warn(f"{what}: min_area is now called area", DeprecationWarning, stacklevel=3)
+        warn(f"{what}: min_area is now called area", DeprecationWarning)
         area = keywords.pop("min_area")
     refuse_keywords(what, keywords, ("area", "ratio"))
     return area

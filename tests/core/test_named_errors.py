@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import types
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 import opreg as mx
 from opreg import ops
 from opreg.core.named_errors import named
+from opreg.core.setting_reads import READERS
 from opreg.errors import ArgumentError, OpError, ShapeError
+from tests.questions import of_each
 
 Tensor = mx.Tensor
 
@@ -54,6 +58,26 @@ def test_an_error_of_opreg_without_the_name_has_a_note() -> None:
     with pytest.raises(ShapeError) as caught:
         ops.add(Tensor(np.ones(2)), Tensor(np.ones(3)))
     assert caught.value.__notes__[-1] == "in add"
+
+
+#: Modules whose public functions name themselves in errors.
+NAMED = ["cells.grad", "cells.jacobian", "cells.taylor", "cells.vmap", "data.pixels", "data.recordio", "gluon.utils",
+         "ndarray.random", "nn.checkpoint", "nn.communication", "nn.metrics.metric", "nn.mint.linalg",
+         "nn.mint.nn.functional", "nn.optim.schedule", "np.linalg", "np.random", "pictures.summary", "train.callback",
+         "train.checkpoint", "train.initializer", "train.kvstore", "train.metric", "train.rnn"]
+
+
+@of_each(NAMED)
+def test_a_wrong_keyword_is_refused_by_all_functions_of_a_module(name: str) -> None:
+    module = importlib.import_module(f"opreg.{name}")
+    for function in map(vars(module).get, module.__all__):
+        if isinstance(function, types.FunctionType) and function.__module__ == module.__name__:
+            with pytest.raises(OpError):
+                function(no_such_keyword=1)
+
+
+def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:
+    assert id(mx.get_seed.__code__) in READERS and not hasattr(mx.get_seed, "__wrapped__")
 
 
 def test_functions_are_pickled_by_their_public_names() -> None:
