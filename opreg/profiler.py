@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import trace_events
 from .aliases import inner
 from .core.events import Events, Span
+from .core.named_errors import name_errors
+from .core.settings import Checked
 from .errors import ArgumentError, OpError, did_you_mean, refuse_keywords
 from .trace_events import collect as profile
 
@@ -310,7 +312,7 @@ def dump_profile() -> None:
 # ------------------------------------------------------------------------------- events of programs
 
 
-class Domain:
+class Domain(Checked):
     """A name that tasks, frames, counters and markers have in common."""
 
     def __init__(self, name: str):
@@ -385,7 +387,7 @@ class Event(_Span):
         self.name, self._category = name, "event"
 
 
-class Counter:
+class Counter(Checked):
     """A number that changes, shown over time.
 
     Examples
@@ -506,3 +508,6 @@ class Profiler:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+name_errors(__name__, globals(), __all__)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .core.mode import MODE, Mode, Scope, is_np_array, is_np_shape
+from .core.named_errors import name_errors
 from .errors import ArgumentError, ShapeError
 from .ndarray.context import Context, gpu_memory_info, num_gpus
 from .ndarray.ndarray import NDArray, array
@@ -222,3 +223,6 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, 
     values = data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0])
     return [each.as_in_context(ctx) for each, ctx in zip(split_data(values, len(ctx_list), batch_axis, even_split),
                                                          ctx_list)]
+
+
+name_errors(__name__, globals(), __all__)

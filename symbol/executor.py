@@ -81,7 +81,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     _update: Update | None = None  # the optimizer's update of the weights
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
+        raise ArgumentError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them "
+                            "again")
 
     # --------------------------------------------------------------------------------------------- running
 

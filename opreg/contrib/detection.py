@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.named_errors import name_errors
+
 __all__ = ["bbox_overlaps", "bbox_selfoverlaps", "anchors", "cpu_nms", "gpu_nms", "greedy_nms", "soft_nms"]
 
 
@@ -218,3 +220,6 @@ def _pack(boxes: np.ndarray, rows: np.ndarray, removed: np.ndarray) -> int:
         boxes[place], rows[place] = boxes[count - 1], rows[count - 1]
         count -= 1
     return count
+
+
+name_errors(__name__, globals(), __all__)

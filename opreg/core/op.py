@@ -26,6 +26,7 @@ from ..errors import (
 from ..typing import Array, ArrayModule
 from .as_prop import PropMethods
 from .attrs import Attributes, Schema
+from .cache import cached
 from .declarations import ZERO, Check, Declarations, Rules
 from .dispatch import apply
 from .invalidation import invalidate
@@ -55,6 +56,10 @@ def combined_shape(name: str, old: Shape | None, new: Shape | None) -> Shape | N
         return unify(old, new)
     except ShapeError:
         raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
+
+
+#: The dtype rule of a signature: operators with one text share it.
+_type_rule = cached(1024)(TypeRule)
 
 
 def runs_body(op: Op, xp: ArrayModule) -> bool:
@@ -112,7 +117,7 @@ class Op(Declarations, PropMethods):
         self.signature = Signature(schema, arguments, auxiliary, outputs, visible=visible, variadic=variadic,
                                    input_names=input_names, per_instance=per_instance)
         self.traits = Traits(**traits)
-        self.rules = Rules(TypeRule(types) if isinstance(types, str) else Rule.of(types),
+        self.rules = Rules(_type_rule(types) if isinstance(types, str) else Rule.of(types),
                            Rule.of(loss) if callable(loss) else bool(loss), call, differentiate, check_rule)
         self.kernels: list[Kernel] = []
         self.related: dict[object, Op] = {}
