@@ -374,7 +374,7 @@ class OpenTensor(Tensor):
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None):
         if input_data is not None or init is not None or dtype is None:
-            raise ArgumentError("Tensor: a shape with unknown lengths needs a dtype, and neither values nor init")
+            raise ArgumentError("Tensor: a shape with unknown lengths needs a dtype, and takes neither values nor init")
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
         self._shape = tuple([-1 if length is None else int(length) for length in lengths])
         self._dtype, self._ctx, self._entry = as_dtype(dtype), current_context(), None
