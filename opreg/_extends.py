@@ -9,6 +9,8 @@ from typing import Any
 
 __all__ = ["cell_attr_register"]
 
+__path__: list[str] = []  # a package in MindSpore
+
 
 def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | None = None) -> Callable:
     """Store the arguments that a Cell is made with as the text ``cell_init_args``.
