@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ..core import arguments as calls
 from ..core.dispatch import call
-from ..core.invalidation import EDITION
+from ..core.invalidation import EDITION, renew
 from ..core.launch import Call, FirstRun, Step
 from ..core.mode import MODE
 from ..core.op import Op, combined_shape, filled_shapes
@@ -66,6 +67,8 @@ class DefinedFunction(UsersSchema):
         self.given = [name for name in GIVEN if name in self.rule.names]
         self.types, self.by_types = types, by_types
         self.by_run = AttrsRule(_equal_dtypes)
+        self._auxiliary = signature.auxiliary
+        self._defaults = (*(getattr(function, "__kwdefaults__", None) or {}).values(),)
 
     @functools.cached_property
     def function_reads(self) -> OutsideValues:
@@ -78,8 +81,18 @@ class DefinedFunction(UsersSchema):
         return [*([self.rule.function] if self.op.traits.traced else []),
                 *([rule.function] if isinstance(rule, Rule) else [])]
 
+    def follow_defaults(self) -> None:
+        """Read the defaults of the attributes again if a program has changed them."""
+        given = getattr(self.rule.function, "__kwdefaults__", None) or {}
+        if len(given) == len(self._defaults) and all(map(operator.is_, given.values(), self._defaults)):
+            return
+        self._defaults = tuple(given.values())
+        super().__init__(read(self.rule.function, self._auxiliary).schema.fields)
+        renew(self.op)
+
     def complete(self, keywords: Mapping[str, object]) -> FunctionUse:
         """Typed attributes, with caches of their own."""
+        self.follow_defaults()
         attributes = super().complete(keywords)
         use = FunctionUse(attributes, attributes.lasting)
         use.defined, use.op, use.memo, use.runs = self, self.op, {}, {}
@@ -120,7 +133,7 @@ class FunctionUse(Use):
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
         try:
-            returned = rule.function(*op.signature.placed(self, arrays), **keywords)
+            returned = rule.function(*op.signature.in_all_places(self, arrays), **keywords)
         except Exception as error:
             names = op.signature.inputs(self)
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
@@ -205,7 +218,7 @@ class FunctionUse(Use):
         """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
         signature = self.op.signature
-        placed = list(signature.placed(self, ins))
+        placed = list(signature.in_all_places(self, ins))
         try:
             found, results = rule(placed, outs, self)
             return list(signature.given(self, found)), results
@@ -318,7 +331,7 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
                          types=defined.by_run if types is None else AttrsRule(FunctionUse.declared_dtypes), loss=loss,
                          variadic="num_args" if signature.many else None, mode=True,
                          input_names=signature.inputs + signature.auxiliary, op_type=name, traced=traced,
-                         capturable=bool(capturable), cheap=bool(cheap), call=call, differentiate=_gradients,
+                         capturable=bool(capturable), cheap=bool(cheap), call=_call, differentiate=_gradients,
                          check_rule=check_rule, doc=inspect.getdoc(function) or "")
     op.signature.many, op.signature.tags = signature.many or op.signature.many, begins
     op.signature.optional = signature.optional
@@ -332,6 +345,12 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
     op.__module__, op.__doc__, op.__wrapped__ = function.__module__, op.doc, function  # type: ignore[attr-defined]
     op.__signature__ = calls.signature(op)  # type: ignore[attr-defined]
     return op
+
+
+def _call(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """Apply the operator, with the defaults that its function has now."""
+    op.signature.schema.follow_defaults()
+    return call(op, args, keywords)
 
 
 def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], use: FunctionUse,
@@ -387,6 +406,11 @@ def _steps(call: Call) -> list[Step]:
     return [FirstRun(first)]
 
 
+#: The beginning of the advice for a result whose spec a dry run has found.
+_FOUND = ("a run on other numbers found the first. If the function reads or calls something else since the symbol was "
+          "bound, bind it again; ")
+
+
 class SpecsChanged(ShapeError, DTypeError):
     """A result has another shape or dtype than a dry run has found: a value that the function reads has changed, or
     they depend on the inputs' numbers."""
@@ -396,7 +420,7 @@ def _changed_dtype(call: Call, results: Sequence[object]) -> SpecsChanged:
     name, expected, spec = next(row for row in zip(call.op.signature.outputs(call.attrs), call.specs,
                                                    map(spec_of, results)) if row[1].dtype != row[2].dtype)
     return SpecsChanged(f"operator {call.op.op_type!r}, {name}: expected dtype {expected.dtype}, the function returned "
-                        f"{spec.dtype}; that was found by a run on other numbers: declare it with types=")
+                        f"{spec.dtype}; {_FOUND}else declare it with types=")
 
 
 def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
@@ -405,8 +429,7 @@ def _misfit(call: Call, results: Sequence[object]) -> ShapeError:
                                 if row[1].shape != row[2].shape)
     why = f"its rule, @{op.op_type}.infer_from_data, says the first" if op.rules.data_dependent else \
         f"its shape rule, @{op.op_type}.infer, says the first" if op.rules.infer is not None \
-        else ("that was found by a run on other numbers: where the shape depends on values say how, with "
-              f"@{op.op_type}.infer_from_data")
+        else (f"{_FOUND}if the shape depends on values, say how with @{op.op_type}.infer_from_data")
     error = SpecsChanged if use.inferred_by_run else ShapeError  # type: ignore[attr-defined]
     return error(f"operator {op.op_type!r}, {name}: expected shape {show(expected.shape)}, the function "
                  f"returned {show(spec.shape)}; {why}")

@@ -298,8 +298,36 @@ def test_a_spec_that_depends_on_numbers_is_refused() -> None:
     op = mx.operator.define(lambda x: nd.array(x.asnumpy()[x.asnumpy() > 1]), name="_example_spec_of_numbers")
     x = nd.array([1.0, 2.0, 3.0])
     for way in ("compiled", "block", "bound"):
-        with pytest.raises(mx.errors.ShapeError, match="found by a run on other numbers"):
+        with pytest.raises(mx.errors.ShapeError, match="a run on other numbers found the first"):
             IN_GRAPHS[way](op)(x)
+
+
+def test_an_executor_whose_body_calls_another_operator_asks_to_be_bound_again() -> None:
+    def register(count: int) -> None:
+        mx.operator.define(lambda x: x[:count], name="_example_rows_inside").infer(lambda x: (count, *x[1:]))
+
+    register(1)
+    outer = mx.operator.define(lambda x: nd.custom._example_rows_inside(x), name="_example_rows_outside")
+    graph, x = outer(sym.var("x")), nd.ones((3, 2))
+    executor = graph.bind(mx.cpu(), {"x": x})
+    assert executor.forward()[0].shape == (1, 2)
+    register(2)
+    with pytest.raises(mx.errors.ShapeError, match="since the symbol was bound, bind it again"):
+        executor.forward()
+    assert graph.bind(mx.cpu(), {"x": x}).forward()[0].shape == (2, 2)
+
+
+def test_a_function_gets_other_defaults() -> None:
+    def scaled(x, *, factor: float = 2.0):  # type: ignore[no-untyped-def]
+        return x * factor
+
+    op, x = mx.operator.define(scaled, name="_example_other_defaults", traced=True), nd.array([1.0, 2.0])
+    ways = [IN_GRAPHS[way](op) for way in ("called", "compiled", "bound")]
+    for factor in (2.0, 3.0, 5.0):
+        scaled.__kwdefaults__["factor"] = factor
+        for way in ways:
+            np.testing.assert_array_equal(way(x).asnumpy(), x.asnumpy() * factor * 2)
+        assert op(x, factor=7.0).asnumpy().tolist() == [7.0, 14.0]
 
 
 def test_a_shape_rule_is_asked_again_by_a_compiled_function() -> None:

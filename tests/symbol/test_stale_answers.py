@@ -86,6 +86,10 @@ CHANGES: dict[str, tuple[str, ...]] = {
         "h = lambda x: x"),
     "Prop": (PROP, "k = 3.0", "def later(self, is_train, req, in_data, out_data, aux):\n"
                    "    self.assign(out_data[0], req[0], in_data[0] * 5)\nOp.forward = later"),
+    "dataclass in a Prop": (
+        PROP.replace("k = 2.0", "import dataclasses\n@dataclasses.dataclass\nclass K: a: float = 2.0\nk = K()")
+        .replace("* k)", "* k.a)").replace("stale_prop", "stale_data"), "k.a = 3.0",
+        "Op.assign = lambda self, dst, req, src: dst.__setitem__(slice(None), src * 5)"),
     "gradient that is written": (RULE, "k = 3.0"),
     "list that it only adds to": (body("log.append(1) or x * k", "log, k = [], 2.0"), "k = 3.0"),
     "closure variable that it only adds to": (
