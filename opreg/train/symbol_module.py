@@ -531,7 +531,7 @@ class Module(BaseModule):
         """
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
-            other: dict[str, Any] = {} if format == "npz" else {"dump_optimizer": True, "format": format}  # as in Trainer
+            other: dict[str, Any] = {} if format == "npz" else {"dump_optimizer": True, "format": format}
             self._kvstore.save_optimizer_states(fname, **other)
             return
         with atomic_write(fname) as file:
