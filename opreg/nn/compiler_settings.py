@@ -88,7 +88,7 @@ def lazy_inline(fn: F | None = None, attrs: object = None, policy: str | None = 
     2
     """
     if policy not in (None, "front"):
-        raise ValueError(f"lazy_inline: policy must be None or 'front', got {policy!r}")
+        raise ArgumentError(f"lazy_inline: policy must be None or 'front', got {policy!r}")
     return fn if fn is not None else lambda constructor: constructor
 
 
