@@ -10,7 +10,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.update import Update
 
-from ..core.files import atomic_write, reading
+from ..core.files import atomic_write
 from ..core.settings import Checked, number
 from ..errors import ArgumentError
 from ..train import optimizer as optimizers
@@ -325,8 +325,6 @@ class Trainer(Checked):
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            with reading(fname) as file:
-                states = file.read()
             for updater in self._updaters:
-                updater.set_states(states)
+                updater.read_states(fname)
         self._optimizer.param_dict = dict(enumerate(self._params))
