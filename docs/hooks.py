@@ -25,7 +25,7 @@ SECTIONS = {
     "How it works": ["architecture", "homes", "performance", "gpu", "distributed"],
 }
 
-#: Links into the repository, and where it lies in the site. Of others, the words are left.
+#: Links into the repository, and where it lies in the site. Other links become plain text.
 MOVED = [
     (r"docs/(\w+\.md[^)]*)", r"\1"),
     (r"(?:\.\./)?opreg/examples/data(?:/README\.md)?", "examples/data.md"),

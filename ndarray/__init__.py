@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from opreg.core.named_errors import name_errors
+
 if __name__ != "opreg.ndarray":  # imported as ``ndarray``, the folder's name: be opreg.ndarray, not a second copy
     from opreg.aliases import adopt
 
@@ -65,3 +67,6 @@ else:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *public()})
+
+
+name_errors(__name__, globals(), [name for name in __all__ if name != "Custom"])  # its errors name the operator

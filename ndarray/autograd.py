@@ -11,6 +11,7 @@ import numpy as np
 from opreg.core.gradient import fit_gradient
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
+from opreg.core.named_errors import name_errors
 from opreg.core.rules import as_list, counted, warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.value import Value
@@ -567,6 +568,9 @@ class Function:
     def backward(self, *output_grads: Any, **keywords: Any) -> Any:
         """Compute the gradients of the inputs from those of the outputs."""
         raise NotImplementedError(f"{type(self).__name__} has no backward")
+
+
+name_errors(__name__, globals(), ["backward", "get_symbol", "grad", "jvp", "mark_variables", "vmap"])
 
 
 def __dir__() -> list[str]:

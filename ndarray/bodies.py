@@ -47,7 +47,7 @@ class Use:
     Attributes
     ----------
     name, tags, where
-        Those of its node.
+        The name, the tags and the line of its node.
     ctx, is_train
         The device and the mode.
     ins, outs : list of Spec

@@ -62,7 +62,7 @@ class _Contexts(type):
 class Context(metaclass=_Contexts):
     """A device, given by its type and index. Each device has one object, so ``is`` compares devices.
 
-    As a context manager, it is the device of new arrays in its block.
+    In a ``with`` statement, it is the device of new arrays in the block.
 
     Parameters
     ----------
@@ -94,7 +94,8 @@ class Context(metaclass=_Contexts):
         text = _TEXT.fullmatch(device_type) if isinstance(device_type, str) else None  # type: ignore[redundant-expr]
         if text:
             device_type, device_id = text[1], int(text[2])
-        if device_type not in cls.devstr2type and device_type not in _REGISTERED:
+        if not isinstance(device_type, str) or (
+                device_type not in cls.devstr2type and device_type not in _REGISTERED):
             raise DeviceError(f"there is no device type {device_type!r}. "
                               f"{did_you_mean(device_type, cls.devstr2type)}")
         number = operator.index(device_id) if hasattr(device_id, "__index__") else -1

@@ -141,7 +141,7 @@ class Range(NamedTuple):
     Attributes
     ----------
     name, shape, dtype
-        Those of the array.
+        The name, shape and dtype of the array.
     least, greatest : float or None
         The smallest and the largest finite element; None if there is none.
     nans, infinities : int

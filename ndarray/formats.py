@@ -46,12 +46,13 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     Returns
     -------
     records, names
-        As from `params_file.read`. Files of other formats always have names, and their devices are all ``("cpu", 0)``.
+        The same as `params_file.read` returns. Files of other formats always have names, and their devices are all
+        ``("cpu", 0)``.
 
     Raises
     ------
     FileFormatError
-        As from `params_file.read`; also if a zip has members other than numeric `.npy` files, and for pipes.
+        The errors of `params_file.read`; also if a zip has members other than numeric `.npy` files, and for pipes.
     OSError
         If the file is missing or cannot be read.
 
@@ -116,8 +117,8 @@ def save(path: str | os.PathLike[str], records: Pairs, names: Sequence[str] = ()
     Raises
     ------
     ArgumentError, DTypeError
-        As from `params_file.write`. Other formats also refuse a record without an array, and `.npz` names with a NUL;
-        `.npz` has all numeric dtypes of NumPy, but no bfloat16.
+        The errors of `params_file.write`. Other formats also refuse a record without an array, and `.npz` names with a
+        NUL; `.npz` has all numeric dtypes of NumPy, but no bfloat16.
     OSError
         If the folder is missing, the file is write-protected, or the disk is full.
 

@@ -31,10 +31,10 @@ class GradientTarget:
     Attributes
     ----------
     shape, dtype
-        Those of the gradient.
+        The shape and dtype of the gradient.
     """
 
-    __slots__ = ("shape", "dtype", "_array", "_tokens", "_base", "_handed")
+    __slots__ = ("shape", "dtype", "_array", "_tokens", "_base", "_returned")
 
     def __init__(self, array: Array):
         self.shape, self.dtype = array.shape, array.dtype
@@ -42,7 +42,7 @@ class GradientTarget:
         self._tokens = [None]
         # Weak references to the array that was returned last, and to the base of its views.
         self._base: Any = None
-        self._handed: Any = None
+        self._returned: Any = None
 
     @staticmethod
     def fits(spec: Spec) -> bool:
@@ -80,11 +80,11 @@ class GradientTarget:
         # Views, and views of views, have an array over a buffer as their base.
         base = np.frombuffer(array.data, array.dtype)
         handed = base.reshape(array.shape)
-        self._base, self._handed = weakref.ref(base), weakref.ref(handed)
+        self._base, self._returned = weakref.ref(base), weakref.ref(handed)
         self.release()
         function(*arrays, out=handed)
         return handed
 
     def holds(self, data: object) -> bool:
         """Whether an array is the one that was returned last."""
-        return self._handed is not None and self._handed() is data
+        return self._returned is not None and self._returned() is data

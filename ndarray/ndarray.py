@@ -159,12 +159,11 @@ class NDArray(ScalarConversions, Protocols, Methods):
         if self.size < 2:
             return self.size == 1 and bool(self.asscalar())
         raise ShapeError(f"the truth value of an array with {self.size} elements, shape {show(self.shape)}, is "
-                         f"ambiguous; "
-                         "ask for all() or any() of asnumpy()")
+                         f"ambiguous; ask for all() or any() of asnumpy()")
 
     def __len__(self) -> int:
         if not self._data.shape:
-            raise TypeError("len() of a 0-d array")
+            raise ArgumentError("len() of a 0-d array")
         return self._data.shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:

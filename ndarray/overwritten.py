@@ -45,7 +45,7 @@ class Changed:
     Attributes
     ----------
     shape, dtype, ndim, size, nbytes, itemsize
-        Those of the array.
+        The attributes of the array.
     """
 
     __slots__ = ("shape", "dtype", "ndim", "size", "nbytes", "itemsize", "_text")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from opreg.core import generators
+from opreg.core.named_errors import name_errors
 from opreg.core.random_functions import Sampling
 from opreg.errors import ArgumentError
 
@@ -112,3 +113,6 @@ def __getattr__(name: str) -> Callable[..., NDArray]:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+name_errors(__name__, globals(), __all__)

@@ -113,7 +113,7 @@ def whole_arrays(records: Pairs, names: Sequence[str], kind: str, dtypes: Collec
     Raises
     ------
     ArgumentError, DTypeError
-        As from `save`; ``kind`` is the name of the format in the error.
+        The errors of `save`; ``kind`` is the name of the format in the error.
     """
     labels = check_names(len(records), names)
     if records and not names:

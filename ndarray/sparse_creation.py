@@ -86,7 +86,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
             if len(rows) and (min(rows.min(), columns.min()) < 0 or rows.max() >= shape[0]
                               or columns.max() >= shape[1]):
                 raise ArgumentError(f"csr_matrix: an index lies outside of a matrix of shape {show(shape)}")
-            return CSRNDArray(Csr.placed(elements, rows, columns, shape), ctx)
+            return CSRNDArray(Csr.from_elements(elements, rows, columns, shape), ctx)
         if len(arg1) != 3:
             raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
                                 f"tuple of {len(arg1)}")

@@ -225,7 +225,7 @@ class Csr:
         return cls(elements, columns.astype(INDEX, copy=False), indptr, shape)
 
     @classmethod
-    def placed(cls, elements: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
+    def from_elements(cls, elements: Array, rows: Array, columns: Array, shape: Shape) -> Csr:
         """The matrix made from elements in any order; elements of the same row and column are summed."""
         return cls._matrix_by_keys(Rows.summed(elements, rows.astype(INDEX) * shape[1] + columns, shape), shape)
 

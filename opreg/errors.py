@@ -14,9 +14,9 @@ from .core.cache import cached
 from .core.reports import printable_text
 
 __all__ = [
-    "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "DTypeError", "UnknownOperatorError",
-    "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError", "FileFormatError",
-    "NonFiniteError", "NotSupportedForSparseNDArray",
+    "OpError", "MXNetError", "AttrError", "ShapeError", "SubscriptError", "WrongNameError", "DTypeError",
+    "UnknownOperatorError", "ArgumentError", "UnusedError", "InferenceError", "NotDifferentiableError", "DeviceError",
+    "FileFormatError", "NonFiniteError", "NotSupportedForSparseNDArray",
     "RankError", "Where", "Place", "user_line", "user_frame", "line_at", "is_ours", "is_users", "family", "note",
     "trim", "TRIMMED", "as_op_error", "list_names", "other_count", "nearest", "did_you_mean", "refuse_keywords",
     "refuse_misspelt", "unknown_keyword", "missing_arguments", "warn",
@@ -62,6 +62,13 @@ class ShapeError(OpError, ValueError):
 
 class SubscriptError(OpError, IndexError, ValueError):
     """A subscript does not fit its array: out of range, a mask of another shape, too many parts, or no index."""
+
+
+class WrongNameError(OpError, KeyError):
+    """A name is unknown, in use already, or not allowed."""
+
+    def __str__(self) -> str:  # a KeyError shows its text in quotes
+        return printable_text(Exception.__str__(self))
 
 
 class NotSupportedForSparseNDArray(OpError):
@@ -209,14 +216,12 @@ def is_users(traceback: TracebackType | None) -> bool:
 
 def family() -> str:
     """The last part of the name of the module of built-in operators that is being imported; empty if none is."""
-    name = ""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
-        package, _, module = frame.f_globals.get("__name__", "").rpartition(".")
-        if package.startswith("opreg.builtin"):
-            name = module
+    while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
-    return name
+    name = "" if frame is None else frame.f_globals.get("__name__", "")
+    package, _, module = name.rpartition(".")
+    return module if package.startswith("opreg.builtin") else ""
 
 
 def note(error: BaseException, text: str) -> None:
@@ -498,10 +503,10 @@ def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]
     --------
     >>> refuse_keywords("zeros", {"dtyp": "int32"}, ("shape", "dtype"))
     Traceback (most recent call last):
-    opreg.errors.ArgumentError: zeros: unknown keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
+    opreg.errors.ArgumentError: zeros() takes no keyword 'dtyp'. Did you mean 'dtype'? Valid: shape, dtype.
     """
     for word in keywords:
-        raise ArgumentError(f"{function}: unknown keyword {word!r}. {did_you_mean(word, valid)}")
+        raise ArgumentError(unknown_keyword(function, word, valid))
 
 
 def unknown_keyword(owner: str, word: str, valid: Iterable[str]) -> str:

@@ -59,7 +59,7 @@ def _converted(value: Any) -> Any:
     return as_value(value) if isinstance(value, (NDArray, Symbol)) else value
 
 
-def _taking(name: str, operator: str) -> Callable[..., Any]:
+def _function_of(name: str, operator: str) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
         args = tuple(map(_converted, args))
         keywords = {key: _converted(value) for key, value in keywords.items()}
@@ -72,7 +72,7 @@ def _taking(name: str, operator: str) -> Callable[..., Any]:
     return function
 
 
-globals().update({_name: _taking(_name, _operator) for _name, _operator in _OPERATORS.items()})
+globals().update({_name: _function_of(_name, _operator) for _name, _operator in _OPERATORS.items()})
 
 def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
     """Reshape by codes: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all remaining

@@ -32,6 +32,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import trace_events
 from .aliases import inner
 from .core.events import Events, Span
+from .core.named_errors import name_errors
+from .core.settings import Checked
 from .errors import ArgumentError, OpError, did_you_mean, refuse_keywords
 from .trace_events import collect as profile
 
@@ -62,7 +64,7 @@ class _Profiler:
         self._watched: dict[str, bool] = {}
 
     @property
-    def noting(self) -> bool:
+    def is_recording(self) -> bool:
         return self.running and not self.paused
 
     def wants(self, kind: str) -> bool:
@@ -73,7 +75,7 @@ class _Profiler:
         """Start or stop recording, as the settings and the state of the profiler demand."""
         self.events.samples = self.wants("memory")
         choices = {"arrays": self.wants("imperative"), "graphs": self.wants("symbolic")}
-        if not self.noting or not any(choices.values()):
+        if not self.is_recording or not any(choices.values()):
             choices = {}
         elif self.settings["profile_nvtx"]:
             choices["nvtx"] = True
@@ -149,7 +151,7 @@ def pause(profile_process: str = "worker") -> None:
 
 
 def resume(profile_process: str = "worker") -> None:
-    """Go on noting after ``pause``."""
+    """Continue to record after ``pause``."""
     _PROFILER.paused = False
     _PROFILER.watch()
 
@@ -310,7 +312,7 @@ def dump_profile() -> None:
 # ------------------------------------------------------------------------------- events of programs
 
 
-class Domain:
+class Domain(Checked):
     """A name that tasks, frames, counters and markers have in common."""
 
     def __init__(self, name: str):
@@ -353,7 +355,7 @@ class _Span:
     def stop(self) -> None:
         """End the event; without a begin nothing is noted."""
         began, self._began = self._began, None
-        if began is not None and _PROFILER.noting:
+        if began is not None and _PROFILER.is_recording:
             _PROFILER.events.span(self._category, self.name, began, time.perf_counter())
 
     def __enter__(self) -> Any:
@@ -385,7 +387,7 @@ class Event(_Span):
         self.name, self._category = name, "event"
 
 
-class Counter:
+class Counter(Checked):
     """A number that changes, shown over time.
 
     Examples
@@ -407,7 +409,7 @@ class Counter:
     def set_value(self, value: float) -> None:
         """Set the number."""
         self.value = value
-        if _PROFILER.noting:
+        if _PROFILER.is_recording:
             _PROFILER.events.counter(f"{self.domain}::{self.name}", **{self.name: value})
 
     def increment(self, delta: float = 1) -> None:
@@ -438,7 +440,7 @@ class Marker:
         letters = {"process": "p", "thread": "t", "global": "g", "task": "t", "marker": "t"}
         if scope not in letters:
             raise ArgumentError(f"mark: scope: expected one of {', '.join(letters)}, got {scope!r}")
-        if _PROFILER.noting:
+        if _PROFILER.is_recording:
             _PROFILER.events.moment(f"{self.domain},instant_marker", self.name, letters[scope])
 
 
@@ -506,3 +508,6 @@ class Profiler:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+name_errors(__name__, globals(), __all__)

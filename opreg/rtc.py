@@ -18,6 +18,8 @@ from opreg.ndarray.arithmetic import leave_trace
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 
+from .core.settings import Checked
+
 __all__ = ["CudaKernel", "CudaModule"]
 
 #: The dtypes of C++'s types.
@@ -52,7 +54,7 @@ def _parameter(text: str) -> _Parameter:
     return _Parameter(text, as_dtype(_DTYPES[match[2]]), match[3] is not None, match[1] is not None)
 
 
-class CudaModule:
+class CudaModule(Checked):
     """Kernels in CUDA C++, compiled at run time for the GPU that is current.
 
     Parameters

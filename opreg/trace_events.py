@@ -44,7 +44,7 @@ __all__ = ["collect", "start", "stop"]
 
 _clock = time.perf_counter
 _LOCK = rlock()
-#: How to put back replaced functions, while events are collected.
+#: Functions that undo the replacements of functions, while events are collected.
 _UNDO: list[Callable[[], object]] = []
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from .core.mode import MODE, Mode, Scope, is_np_array, is_np_shape
+from .core.named_errors import name_errors
 from .errors import ArgumentError, ShapeError
 from .ndarray.context import Context, gpu_memory_info, num_gpus
 from .ndarray.ndarray import NDArray, array
@@ -65,7 +66,7 @@ class np_shape(_Switch):
 
 def use_np_shape(function: F) -> F:
     """The function, coroutine, or the methods of the class, called under ``np_shape``."""
-    return _using(np_shape, function)
+    return _in_scope(np_shape, function)
 
 
 # ------------------------------------------------------------------------------ the interface of NumPy
@@ -102,7 +103,7 @@ def reset_np() -> None:
     set_np(False, False)
 
 
-def _using(scope: Callable[[], Any], function: F) -> F:
+def _in_scope(scope: Callable[[], Any], function: F) -> F:
     """The function, or the methods of the class, called in a scope."""
     if not isinstance(function, type):
         return scope()(function)  # the decorated function has the same parameters
@@ -116,7 +117,7 @@ def _using(scope: Callable[[], Any], function: F) -> F:
 
 def use_np_array(function: F) -> F:
     """The function, or the methods of the class, called under ``np_array``."""
-    return _using(np_array, function)
+    return _in_scope(np_array, function)
 
 
 def use_np(function: F) -> F:
@@ -130,7 +131,7 @@ def use_np(function: F) -> F:
     >>> asked(), is_np_array()
     ((True, True), False)
     """
-    return _using(np_shape, _using(np_array, function))
+    return _in_scope(np_shape, _in_scope(np_array, function))
 
 
 # ------------------------------------------------------------------------------------------ the machine
@@ -222,3 +223,6 @@ def split_and_load(data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, 
     values = data if isinstance(data, NDArray) else array(data, ctx=ctx_list[0])
     return [each.as_in_context(ctx) for each, ctx in zip(split_data(values, len(ctx_list), batch_axis, even_split),
                                                          ctx_list)]
+
+
+name_errors(__name__, globals(), __all__)

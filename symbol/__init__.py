@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from opreg.core.named_errors import name_errors
+
 if __name__ != "opreg.symbol":  # imported as ``symbol``, the folder's name: be opreg.symbol, not a second copy
     from opreg.aliases import adopt
 
@@ -96,3 +98,6 @@ else:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *public()})
+
+
+name_errors(__name__, globals(), [name for name in __all__ if name != "Custom"])  # its errors name the operator

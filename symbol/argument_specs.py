@@ -56,7 +56,7 @@ def known_shapes(graph: Graph, owner: object, what: str, args: Sequence[Dims], k
     for name, shape in [*enumerate(args), *keywords.items()]:
         if shape is not None and (not isinstance(shape, (tuple, list))
                                   or not all(isinstance(dim, (int, np.integer)) for dim in shape)):
-            raise TypeError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
+            raise ArgumentError(f"{what}: the shape of {name} must be a tuple of ints, got {shape!r}")
     graph, stated = _values_of_variables(graph, owner, what, args, keywords)
     shapes = {node: parse_shape(shape) for node, shape in stated.items()}
     if what != "infer_shape_partial" and any(0 in shape for shape in stated.values()):

@@ -14,7 +14,7 @@ from opreg.core.graph import Graph
 from opreg.core.mode import quiet
 from opreg.core.spec import Shape, is_known, show, size
 from opreg.core.versions import wrote
-from opreg.errors import ArgumentError, ShapeError, did_you_mean
+from opreg.errors import ArgumentError, ShapeError, WrongNameError, did_you_mean
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.typing import Array, DTypeLike
@@ -44,7 +44,7 @@ class Named(dict[str, A]):
         self.what = what
 
     def __missing__(self, name: str) -> NoReturn:
-        raise KeyError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
+        raise WrongNameError(f"{self.what}: there is no {name!r}. {did_you_mean(name, self)}")
 
     def __setitem__(self, name: str, value: A) -> None:
         warnings.warn(f"{self.what}[{name!r}] = … changes only this dict, as in MXNet, and not the bound array: write "

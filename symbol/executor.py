@@ -81,7 +81,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
     _update: Update | None = None  # the optimizer's update of the weights
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them again")
+        raise ArgumentError("an executor is bound to memory: pickle or copy its symbol and its arrays, and bind them "
+                            "again")
 
     # --------------------------------------------------------------------------------------------- running
 
@@ -123,7 +124,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             self._ready = None
             self._mode = is_train
             if plan.draws:
-                self._noted[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
+                self._noted[is_train] = plan.run_and_note_states(
+                    functools.partial(run_segment, plan.forward, self._ctx, is_train))
             else:
                 run_segment(plan.forward, self._ctx, is_train)
             for store in plan.stores:
@@ -344,7 +346,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 self._heads.take(plan.bound, out_grads)
             segment = update.ready()
             self._ready, self._mode = None, True
-            self._noted[True] = plan.noting(
+            self._noted[True] = plan.run_and_note_states(
                 functools.partial(run_segment, self._plans.step_segment(plan, segment), self._ctx, True))
             if CUT.lost:
                 _warn_of_cut(self.grad_arrays)
@@ -406,7 +408,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._plans.wait()
         plan = self._planned(is_train)
         self._ready, self._mode = None, is_train
-        self._noted[is_train] = plan.noting(functools.partial(run_segment, plan.forward, self._ctx, is_train))
+        self._noted[is_train] = plan.run_and_note_states(
+            functools.partial(run_segment, plan.forward, self._ctx, is_train))
         self._ready = plan
 
     def _store(self) -> None:

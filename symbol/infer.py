@@ -78,7 +78,7 @@ class _Inference(Generic[K]):
         self._seen: dict[tuple[object, ...], tuple[list[K], list[tuple[int, K]], object]] = {}
         self._values: dict[K, K] = {}
         self._users: dict[Node, list[Node]] = {}
-        self._waiting: set[Node] = set()
+        self._to_visit: set[Node] = set()
 
     def _outputs(self, node: Node, outs: list[K] | None) -> tuple[list[K], list[tuple[int, K]]]:
         """Values of the outputs, and newly inferred ones of inputs, by index."""
@@ -123,10 +123,10 @@ class _Inference(Generic[K]):
                     self._users.setdefault(place, []).append(user)
         known_of[source] = [merged] if len(known) == 1 else [*known[:i], merged, *known[i + 1:]]
         if source.op is not None and source not in self.given:
-            self._waiting.add(source)
+            self._to_visit.add(source)
         for user in self._users.get(source, ()):
             if user is not reader and user in known_of:
-                self._waiting.add(user)
+                self._to_visit.add(user)
 
     def run(self) -> Known[K]:
         """Apply the rules of all nodes that are unknown, and of nodes for which something was learned since."""
@@ -137,15 +137,15 @@ class _Inference(Generic[K]):
                 for number, new in learned:
                     self.learn(*node.inputs[number], new, node)
         forwards = False
-        while self._waiting:
+        while self._to_visit:
             for node in (self.graph.nodes if forwards else reversed(self.graph.nodes)):
-                if node not in self._waiting:
+                if node not in self._to_visit:
                     continue
-                self._waiting.discard(node)
+                self._to_visit.discard(node)
                 outs = known_of[node]
                 known_of[node], learned = self._outputs(node, outs)
                 if known_of[node] is not outs:
-                    self._waiting.update(self._users.get(node, ()))
+                    self._to_visit.update(self._users.get(node, ()))
                 for number, new in learned:
                     self.learn(*node.inputs[number], new, node)
             forwards = not forwards
@@ -226,7 +226,7 @@ def infer_specs(graph: Graph, shapes: Mapping[Node, Shape | None], dtypes: Mappi
     graph : Graph
         The graph.
     shapes, dtypes : mapping of variable to shape or dtype
-        Those that are known; the attributes ``__shape__`` and ``__dtype__`` of variables are used, too.
+        The known ones; the attributes ``__shape__`` and ``__dtype__`` of variables are used, too.
     before : mapping of node to list of Spec, optional
         Specs of some of the nodes.
     decide : bool

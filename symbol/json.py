@@ -20,7 +20,7 @@ from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
 from opreg.core.placeholder import PYTHON_CODE, placeholder, python_code, warn_of, warn_of_python
 from opreg.core.rules import Attrs
-from opreg.errors import AttrError, FileFormatError
+from opreg.errors import ArgumentError, AttrError, FileFormatError
 from opreg.ndarray.params_file import FILE_MAGIC
 
 from .entries import DUMPS, SAVE
@@ -297,7 +297,7 @@ def loads(text: str, name: str = "<text>") -> Symbol:
     opreg.errors.FileFormatError: <text>: 'arg_nodes' is missing
     """
     if not isinstance(text, str):
-        raise TypeError(f"loads: expected text, got {type(text).__name__}")
+        raise ArgumentError(f"loads: expected text, got {type(text).__name__}")
     loader = Loader(name)
     if not text.strip():
         loader.fail("", "expected a graph in JSON, the text is empty")

@@ -436,7 +436,7 @@ class Plan:
         self.forward.instrument(functools.partial(wrap, "forward"))
         self.backward.instrument(functools.partial(wrap, "backward"))
 
-    def noting(self, run: Callable[[], object]) -> Before:
+    def run_and_note_states(self, run: Callable[[], object]) -> Before:
         """Run the forward pass, and return the former states of what it changes."""
         states = [(array, ctx.run(array.copy), ctx) for array, ctx in self._written] if self._written else ()
         with generators.noted_states() as drawn:

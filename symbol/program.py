@@ -160,7 +160,7 @@ class Program:
         return cls(bound, is_train, list(bound.graph.nodes), list(bound.graph.heads), [], dict(bound.specs),
                    dict(bound.arrays), dict(bound.contexts), backward=backward, watched=watched)
 
-    def noting(self, nodes: Iterable[Node], trace: Callable[[], R]) -> R:
+    def trace_users_code(self, nodes: Iterable[Node], trace: Callable[[], R]) -> R:
         """Trace users' code (bodies or gradients of nodes), and record the values that it reads from outside: from its
         byte code if that shows all of them, else while the code runs."""
         outside = self.outside
@@ -260,7 +260,7 @@ def without_gc(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(function)
-    def undisturbed(*args: P.args, **keywords: P.kwargs) -> R:
+    def without_collector(*args: P.args, **keywords: P.kwargs) -> R:
         if not gc.isenabled() or not threads.no_foreign_threads():
             return function(*args, **keywords)
         gc.disable()
@@ -269,7 +269,7 @@ def without_gc(function: Callable[P, R]) -> Callable[P, R]:
         finally:
             gc.enable()
 
-    return undisturbed
+    return without_collector
 
 
 def _first_change(checks: Iterable[Check]) -> str | None:

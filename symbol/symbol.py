@@ -27,6 +27,7 @@ from opreg.errors import (
     ArgumentError,
     AttrError,
     OpError,
+    SubscriptError,
     did_you_mean,
     list_names,
     note,
@@ -187,9 +188,9 @@ class Symbol(Entries, Methods):
         if isinstance(key, slice):
             return type(self)(self._entries[key])
         if not isinstance(key, (int, np.integer)):
-            raise TypeError(f"{self!r}: select outputs by index, name or slice, got {type(key).__name__}")
+            raise ArgumentError(f"{self!r}: select outputs by index, name or slice, got {type(key).__name__}")
         if not -len(self._entries) <= key < len(self._entries):
-            raise IndexError(f"{self!r}: there is no output {key}; its outputs, from 0 on, are "
+            raise SubscriptError(f"{self!r}: there is no output {key}; its outputs, from 0 on, are "
                              f"{list_names(self.list_outputs())}")
         return type(self)((self._entries[key],))
 
@@ -225,10 +226,10 @@ class Symbol(Entries, Methods):
         name = keywords.pop("name", None)
         for value in (*args, *keywords.values()):
             if not isinstance(value, Symbol):
-                raise TypeError(f"compose: expected symbols, got {type(value).__name__}; eval and bind compute the "
+                raise ArgumentError(f"compose: expected symbols, got {type(value).__name__}; eval and bind compute the "
                                 "symbol on arrays, as in symbol.eval(data=x)")
         if args and keywords:
-            raise TypeError("compose: pass symbols by position or by name, not both")
+            raise ArgumentError("compose: pass symbols by position or by name, not both")
         arguments = self.list_arguments()
         if len(args) > len(arguments):
             raise ArgumentError(f"compose: {self!r} has {len(arguments)} arguments, got {len(args)} symbols")
@@ -359,7 +360,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
     if "ctx" in keywords and "ctx" in op.signature.schema and keywords["ctx"] is not None:
         keywords["ctx"] = str(keywords["ctx"])  # a Context is text in a graph
     if name is not None and not isinstance(name, str):
-        raise TypeError(f"operator {op.name}: name must be text, got {name!r}")
+        raise ArgumentError(f"operator {op.name}: name must be text, got {name!r}")
     if tags or keywords:
         tags = _tags(op, tags, keywords)
         if not op.signature.input_names and not op.signature.variadic and not op.signature.per_instance:
@@ -436,7 +437,7 @@ def Variable(name: str, attr: Mapping[str, str] | None = None, shape: ShapeLike 
     '(0, 3)'
     """
     if not isinstance(name, str):
-        raise TypeError(f"Variable: expected a name, got {name!r}")
+        raise ArgumentError(f"Variable: expected a name, got {name!r}")
     tags = dict(attributes(dict(attr) if attr else None))
     if shape is not None:
         tags["__shape__"] = to_text(dimensions(f"Variable({name!r}): shape", shape, -1))
@@ -474,5 +475,5 @@ def Group(symbols: Sequence[Symbol]) -> Symbol:
     """
     symbols = list(symbols)
     if not symbols or not all(isinstance(symbol, Symbol) for symbol in symbols):
-        raise TypeError(f"Group: expected a list of at least one symbol, got {symbols!r}")
+        raise ArgumentError(f"Group: expected a list of at least one symbol, got {symbols!r}")
     return Symbol([entry for symbol in symbols for entry in symbol._entries])

@@ -30,7 +30,7 @@ _SECONDS, _ROUNDS = 0.005, 7
 _MORE_SECONDS, _FEW_ROUNDS = 0.1, 3
 # The other implementation is chosen if it takes less than this fraction of the time.
 _WORTH = 0.9
-# How many choices are stored.
+# The largest number of stored choices.
 _MOST = 4096
 _clock = time.perf_counter
 

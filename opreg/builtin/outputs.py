@@ -269,7 +269,7 @@ def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
     Raises
     ------
     DTypeError
-        When two differ or one holds no fractions.
+        When two of them differ, or the dtype is not floating.
     """
     dtype = common_dtype(dtypes)
     if dtype is not None and not is_floating(dtype):

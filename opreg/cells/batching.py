@@ -112,7 +112,7 @@ def _outputs(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], siz
     if not any(batched) and not (op.traits.random or (not effects.opaque(op) and effects.draws(op, attrs))):
         return [BatchedValue(out, False) for out in all_outputs(op, attrs, node.keywords, values)]
     if op.rules.vmap is not None and any(batched) and size:
-        placed = op.signature.placed
+        placed = op.signature.in_all_places
         returned = op.rules.vmap(attrs, placed(attrs, values if op.where is None else [
             value.shown() for value in values]), placed(attrs, batched))
         if isinstance(returned, BatchedCall):
@@ -207,7 +207,7 @@ def _body(node: Node, ins: Sequence[BatchedValue], specs: Sequence[Spec], size: 
 # --------------------------------------------------------------------------------------- gradients of their own
 
 
-class _Apart(Cell):
+class _WithGradient(Cell):
     """A computation on all samples with its own gradient.
 
     Parameters
@@ -307,7 +307,7 @@ def _outputs_with_gradient(forward: Callable[[Sequence[BatchedValue]], list[Batc
         # The caller that fits gradients to their inputs sums gradients of an input that samples share.
         return values_of(mapped(of_one, batched_values, size, title)[0])
 
-    outs = bprop.apply(_Apart(run, back), tuple([batched_input.value for batched_input in ins]), {})
+    outs = bprop.apply(_WithGradient(run, back), tuple([batched_input.value for batched_input in ins]), {})
     return [BatchedValue(out, some) for out in outs]
 
 

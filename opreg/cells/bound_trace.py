@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core import generators
-from opreg.ndarray.context import Context, current_context
+from opreg.ndarray.context import current_context
 from opreg.ndarray.finite import inherited
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
@@ -82,19 +82,10 @@ class BoundTrace:
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
         temporary = private or traced.may_stop  # a run that stops early must not have changed it
-        assigned = {id(array) for array, _ in traced.assigned}
-        arrays: dict[Node, Array] = {}
-        contexts: dict[Node, Context] = {}
         self.holders: list[tuple[NDArray, Array]] = []  # arrays whose memory the plan reads
         self.copied: list[tuple[NDArray, Array]] = []  # arrays that the plan reads a copy of
-        for array, node in trace.variables.values():  # arrays from outside, also those that a bprop reads
-            contexts[node] = array._ctx
-            if private and id(array) in assigned:
-                arrays[node] = array._data.copy()
-                self.copied.append((array, arrays[node]))
-            else:
-                arrays[node] = array._data
-                self.holders.append((array, array._data))
+        arrays = self._arrays_from_outside(traced, private)
+        contexts = {node: array._ctx for array, node in trace.variables.values()}
         self.gradient_targets = _gradient_targets(traced, gradients_of, arrays)
         for node in (*traced.inputs, *seeds):
             if node not in arrays:
@@ -143,6 +134,17 @@ class BoundTrace:
         self.leaf_targets = Targets(())  # all of them
         # states that the second half changes, and arrays of their new values
         self.moved: list[tuple[NDArray, Array]] = []
+
+    def _arrays_from_outside(self, traced: Traced, private: bool) -> dict[Node, Array]:
+        """Memory of arrays from outside, also of those that a bprop reads; copies of assigned ones if they are
+        private."""
+        assigned = {id(array) for array, _ in traced.assigned} if private else ()
+        found = {}
+        for array, node in traced.trace.variables.values():
+            copied = id(array) in assigned
+            found[node] = array._data.copy() if copied else array._data
+            (self.copied if copied else self.holders).append((array, found[node]))
+        return found
 
     def wait(self) -> None:
         """Make the current streams wait for the previous run in this memory."""
@@ -243,7 +245,7 @@ class BoundTrace:
             leaves = [entries[at][0] for at in self.leaf_gradients]
             if not all(leaf.__class__ is tape.Leaf and leaf.req == "write" for leaf in leaves):
                 return False
-            if all(node.op is None for node, _ in entries):  # other nodes would be kept alive
+            if all(node.op is None for node, _ in entries):  # an entry of an operator would keep its node alive
                 self._entries, self._leaves = entries, leaves
         return all(map(is_, map(_gradient_of, leaves), self.leaf_gradients.values()))
 

@@ -79,7 +79,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
                         f"{', '.join([*names, 'out', 'dout'])})")
         raise
     if gradients is None:
-        raise TypeError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "
+        raise ArgumentError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "
                         f"its {len(inputs)} input{'s' * (len(inputs) != 1)}")
     weights: Mapping[Parameter, Any] = {}
     if internal:
@@ -132,7 +132,7 @@ def _demand_exact(cell: Cell, place: int | str, value: TensorBase, g: object) ->
     of = f"the {place}th argument" if isinstance(place, int) else f"parameter {place}"
     what = f"For user defined method 'bprop' of net {cell.path!r}, the gradient of {of} that it returned should"
     if not isinstance(g, TensorBase):
-        raise TypeError(f"{what} be Tensor, but got {type(g).__name__}")
+        raise ArgumentError(f"{what} be Tensor, but got {type(g).__name__}")
     try:
         shape, expected = g.shape, value.shape
     except OpError:  # in a graph that is not bound
@@ -155,7 +155,8 @@ def _fit_gradient(cell: Cell, place: int | str, value: TensorBase, g: object) ->
     if number:
         g = tensor(np.asarray(g, value._dt))
     if not isinstance(g, TensorBase):
-        raise TypeError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned is of "
+        raise ArgumentError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned "
+                            "is of "
                         f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
                         "differentiated again")
     try:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.spec import show
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, WrongNameError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
 from .tensor import Tensor, has_values
 
@@ -38,7 +38,7 @@ class Buffer:
 
     def __init__(self, data: Tensor, *, persistent: bool = True):
         if not has_values(data):
-            raise TypeError(f"Buffer: expected a Tensor, got {type(data).__name__}")
+            raise ArgumentError(f"Buffer: expected a Tensor, got {type(data).__name__}")
         self.data, self.persistent = data, persistent
 
 
@@ -69,17 +69,17 @@ class BufferContainer:
         """Refuse a name that is no text, is empty, has a dot unless ``dots`` allows it, or is one of an attribute that
         is not among ``own``, the attributes of this kind."""
         if not isinstance(name, str):
-            raise TypeError(f"{self.path}: the {kind} name should be a string, got {type(name).__name__}")
+            raise ArgumentError(f"{self.path}: the {kind} name should be a string, got {type(name).__name__}")
         if not name or ("." in name and not dots):
-            raise KeyError(f"{self.path}: the {kind} name {name!r} is empty or has a dot")
+            raise WrongNameError(f"{self.path}: the {kind} name {name!r} is empty or has a dot")
         if hasattr(self, name) and name not in own:
-            raise KeyError(f"{self.path}: {name!r} already exists")
+            raise WrongNameError(f"{self.path}: {name!r} already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor as state that is no parameter; ``state_dict`` includes it when persistent."""
         self._check_name("buffer", name, self._buffers)
         if tensor is not None and not has_values(tensor):
-            raise TypeError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
+            raise ArgumentError(f"{self.path}: buffer {name!r} must be a Tensor or None, got {type(tensor).__name__}")
         self._buffers[name] = tensor
         (self._transient.discard if persistent else self._transient.add)(name)
         self._touch()

@@ -283,7 +283,7 @@ class Cell(ParameterContainer, NotebookTable):
     def set_train(self, mode: bool = True) -> Self:
         """Set training or inference mode for this Cell and all Cells inside; returns this Cell."""
         if not isinstance(mode, bool):
-            raise TypeError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
+            raise ArgumentError(f"{self.path}: set_train expects a bool, got {type(mode).__name__}")
         phase = "train" if mode else "predict"
         if self._phase != phase:
             self.phase = phase
@@ -304,7 +304,7 @@ class Cell(ParameterContainer, NotebookTable):
     @phase.setter
     def phase(self, value: str) -> None:
         if not isinstance(value, str):
-            raise TypeError(f"{self.path}: phase must be text, got {type(value).__name__}")
+            raise ArgumentError(f"{self.path}: phase must be text, got {type(value).__name__}")
         self._phase = value
 
     @property
@@ -315,7 +315,7 @@ class Cell(ParameterContainer, NotebookTable):
     @bprop_debug.setter
     def bprop_debug(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(f"{self.path}: bprop_debug must be a bool, got {type(value).__name__}")
+            raise ArgumentError(f"{self.path}: bprop_debug must be a bool, got {type(value).__name__}")
         self.__dict__["_bprop_debug"] = value
         self._touch()
 
@@ -357,7 +357,7 @@ class Cell(ParameterContainer, NotebookTable):
         valid = ("float16", "float32", "bfloat16")
         name = as_dtype(dst_type).name
         if name not in valid:
-            raise ValueError(f"{self.path}: to_float expects float16, float32 or bfloat16, got {name}")
+            raise ArgumentError(f"{self.path}: to_float expects float16, float32 or bfloat16, got {name}")
         for _, cell in self.cells_and_names():
             cell._set_cast(as_dtype(dst_type))
         return self

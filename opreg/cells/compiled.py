@@ -107,7 +107,7 @@ class Compiled:
         if entries != before:
             needs = tuple([entry is not None for entry in entries])
             taped = tuple([tape.CONSTANT if entry is None else entry for entry in entries])
-            if all(node.op is None for node, _ in taped):  # other nodes would be kept alive
+            if all(node.op is None for node, _ in taped):  # an entry of an operator would keep its node alive
                 self._last = entries, needs, taped
         if True not in needs:
             return self.run(leaves)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 from ..core.mode import MODE, Mode, Scope, UserScope
+from ..core.named_errors import name_errors
 from ..core.registry import ops
+from ..core.settings import Checked
 from ..errors import ArgumentError, OpError
 from . import tree
 from .context_settings import compiles
@@ -81,12 +83,12 @@ class _Gradients:
     def __init__(self, function: Callable, grad_position: Positions, weights: Parameters | None, has_aux: bool,
                  return_ids: bool, sens_param: bool, with_value: bool):
         if not callable(function):
-            raise TypeError(f"grad: expected a function or a Cell, got {type(function).__name__}")
+            raise ArgumentError(f"grad: expected a function or a Cell, got {type(function).__name__}")
         if grad_position is None and weights is None:
-            raise ValueError("grad: grad_position and weights are both None; give positions of inputs, or weights")
+            raise ArgumentError("grad: grad_position and weights are both None; give positions of inputs, or weights")
         for what, value in (("has_aux", has_aux), ("return_ids", return_ids), ("sens_param", sens_param)):
             if not isinstance(value, bool):
-                raise TypeError(f"grad: {what} must be a bool, got {type(value).__name__}")
+                raise ArgumentError(f"grad: {what} must be a bool, got {type(value).__name__}")
         self.positions = positions_of(grad_position)
         self.single = isinstance(grad_position, int) or (grad_position is not None and len(grad_position) == 1)
         self.by_position = grad_position is not None
@@ -251,7 +253,7 @@ def get_grad(gradients: object, identifier: object) -> Any:
     [2.]
     """
     if not isinstance(identifier, (int, Parameter)) or isinstance(identifier, bool):
-        raise TypeError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")
+        raise ArgumentError(f"get_grad: expected a position or a Parameter, got {type(identifier).__name__}")
     key = identifier.name if isinstance(identifier, Parameter) else identifier
 
     def search(value: object) -> Any:
@@ -284,7 +286,7 @@ def answer(grads: Sequence[Any], by_weight: object, get_all: bool, get_by_list: 
     return grads[0] if grads and not get_all else tuple(grads)
 
 
-class GradOperation:
+class GradOperation(Checked):
     """Gradients by the older interface: configured once, then applied to a function or Cell.
 
     Parameters
@@ -308,12 +310,12 @@ class GradOperation:
     def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False):
         for name, value in (("get_all", get_all), ("get_by_list", get_by_list), ("sens_param", sens_param)):
             if not isinstance(value, bool):
-                raise TypeError(f"GradOperation: {name} must be a bool, got {type(value).__name__}")
+                raise ArgumentError(f"GradOperation: {name} must be a bool, got {type(value).__name__}")
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Callable[..., Any], weights: Parameters | None = None) -> Callable[..., Any]:
         if not callable(fn):
-            raise TypeError(f"GradOperation: expected a function or a Cell, got {type(fn).__name__}")
+            raise ArgumentError(f"GradOperation: expected a function or a Cell, got {type(fn).__name__}")
         if self.get_by_list and weights is None:
             weights = fn.trainable_params() if hasattr(fn, "trainable_params") else []
         trained = parameters(weights, "GradOperation: weights") if self.get_by_list else []
@@ -335,3 +337,6 @@ class GradOperation:
     def __repr__(self) -> str:
         return (f"GradOperation(get_all={self.get_all}, get_by_list={self.get_by_list}, "
                 f"sens_param={self.sens_param})")
+
+
+name_errors(__name__, globals(), __all__)

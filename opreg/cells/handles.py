@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..core.mode import MODE, Mode, Scope
-from ..errors import note, user_line, warn
+from ..errors import ArgumentError, note, user_line, warn
 from .context_settings import check_setting
 from .state import STATE
 
@@ -102,9 +102,9 @@ class HookHandle:
            ) -> HookHandle:
         """Register a function."""
         if not callable(function):
-            raise TypeError(f"Expected a callable hook function, but got {type(function).__name__}.")
+            raise ArgumentError(f"Expected a callable hook function, but got {type(function).__name__}.")
         if getattr(function, "compiled", False):
-            raise TypeError("a hook is a Python function; a compiled function has no values that it could pass")
+            raise ArgumentError("a hook is a Python function; a compiled function has no values that it could pass")
         number, hook = next(_NUMBERS), Hook(function, **options)
         if STATE.inside and STATE.trace is None and any(hook.repeats(hook_before) for hook_before in hooks.values()):
             warn(f"the hook {hook} is registered on {getattr(owner, 'path', owner)} each time that a Cell runs, in "

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from .. import fills
 from ..core import generators
+from ..core.named_errors import name_errors
 from ..core.setting_reads import reads_setting
+from ..core.settings import Checked
 from ..core.spec import Shape
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..typing import ShapeLike
@@ -139,7 +141,7 @@ def get_seed() -> int | None:
 # ------------------------------------------------------------------------------------------------- the kinds
 
 
-class Initializer:
+class Initializer(Checked):
     """Fills an array with initial values; a subclass defines ``_initialize(arr)``, which works in place.
 
     Keyword arguments appear in its repr.
@@ -479,3 +481,6 @@ def _one_of(owner: Initializer, what: str, word: str, valid: Iterable[str]) -> N
 
 def _generator() -> np.random.Generator:
     return generators.generator("cpu")
+
+
+name_errors(__name__, globals(), __all__)

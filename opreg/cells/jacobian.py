@@ -13,6 +13,7 @@ import numpy as np
 from opreg.ndarray.autograd import JVP
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.named_errors import name_errors
 from ..core.registry import ops
 from ..core.rules import as_list
 from ..core.spec import show
@@ -69,7 +70,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
     trained = [] if weights is None else parameters(weights, "vjp: weights")
     for i, value in enumerate(inputs):
         if not tree.varies(value):
-            raise TypeError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
+            raise ArgumentError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
                             "gradients")
 
     def run() -> Pullback:
@@ -116,7 +117,7 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
     for i, (value, direction) in enumerate(zip(values, along)):
         if not isinstance(direction, TensorBase):
-            raise TypeError(f"jvp: direction {i} must be a Tensor, got {type(direction).__name__}")
+            raise ArgumentError(f"jvp: direction {i} must be a Tensor, got {type(direction).__name__}")
         if value.shape != direction.shape:
             raise ShapeError(f"jvp: direction {i} has shape {show(direction.shape)}, expected {show(value.shape)}")
     back = pullback(fn, values, {}, range(len(values)), (), has_aux)
@@ -244,3 +245,6 @@ class Vjp(_Product):
         value, back = vjp(self.fn, *inputs[:-1])
         gradients = back(inputs[-1])
         return value, gradients[0] if len(gradients) == 1 else gradients
+
+
+name_errors(__name__, globals(), __all__)

@@ -28,7 +28,7 @@ from ..core.locks import rlock
 from ..core.mode import MODE
 from ..core.op import Op
 from ..core.reports import Explanation, report
-from ..errors import refuse_keywords, warn
+from ..errors import ArgumentError, refuse_keywords, warn
 from . import tree
 from .bailout import CallSignatures, LeftToPython, ReadChanged, SignatureChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
@@ -54,7 +54,7 @@ Keywords: TypeAlias = dict[str, Any]
 
 #: Number of kinds of inputs for which a function stays compiled; the least recently used one is dropped.
 KINDS = 128
-#: Variants for one kind of inputs, by values that Python reads; beyond it the function runs as Python.
+#: Number of variants for one kind of inputs, by values that Python reads; with more, the function runs as Python.
 VARIANTS = 32
 #: Number of variants of a kind that stay cached although they do not fit now: a change may be undone, as when a network
 #: is trained and evaluated in turn.
@@ -515,7 +515,7 @@ def jit(function: Any = None, mode: object = None, input_signature: object = Non
     if hasattr(function, "construct"):
         return function._compiled()
     if not callable(function):
-        raise TypeError(f"jit: expected a function or a Cell, got {type(function).__name__}")
+        raise ArgumentError(f"jit: expected a function or a Cell, got {type(function).__name__}")
     return functools.update_wrapper(Jitted(function, Cache(numbers=check_numbers)), function, updated=())
 
 
@@ -535,6 +535,6 @@ def _check_options(capture_mode: str, jit_level: str, dynamic: object, fullgraph
     for name, value, valid in (("capture_mode", capture_mode, ("ast", "bytecode", "trace")),
                                ("jit_level", jit_level, ("", "O0", "O1", "O2", "O3"))):
         if value not in valid:
-            raise ValueError(f"jit: {name} must be one of {', '.join(map(repr, valid))}, got {value!r}")
+            raise ArgumentError(f"jit: {name} must be one of {', '.join(map(repr, valid))}, got {value!r}")
     if not isinstance(dynamic, int) or not isinstance(fullgraph, bool):
-        raise TypeError(f"jit: dynamic must be an int and fullgraph a bool, got {dynamic!r} and {fullgraph!r}")
+        raise ArgumentError(f"jit: dynamic must be an int and fullgraph a bool, got {dynamic!r} and {fullgraph!r}")

@@ -12,6 +12,7 @@ from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE
+from ..core.named_errors import name_errors
 from ..core.registry import ops
 from ..core.reports import report
 from ..core.spec import as_dtype, show
@@ -68,17 +69,17 @@ class Parameter(Tensor):
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
         for what, value in (("requires_grad", requires_grad), ("layerwise_parallel", layerwise_parallel)):
             if not isinstance(value, bool):
-                raise TypeError(f"Parameter: {what} must be a bool, got {type(value).__name__}")
+                raise ArgumentError(f"Parameter: {what} must be a bool, got {type(value).__name__}")
         if STATE.trace is not None and STATE.trace.knows(default_input):
             STATE.trace.leave("it makes a Parameter of a tensor")
         if isinstance(default_input, bool):
-            raise ValueError("Parameter: expected a Tensor, int, float, NumPy array or list, got bool")
+            raise ArgumentError("Parameter: expected a Tensor, int, float, NumPy array or list, got bool")
         if isinstance(default_input, int):
             source = tensor(np.asarray(default_input, np.int32))
         elif isinstance(default_input, (float, NDArray, np.ndarray, list)):
             source = tensor(default_input)
         else:
-            raise TypeError("Parameter: expected a Tensor, int, float, NumPy array or list, got "
+            raise ArgumentError("Parameter: expected a Tensor, int, float, NumPy array or list, got "
                             f"{type(default_input).__name__}")
         self._data, self._ctx, self._entry = source._ctx.run(source._data.copy), source._ctx, None
         self._name, self._given = _checked_name(name), name is not None
@@ -132,7 +133,7 @@ class Parameter(Tensor):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(f"Parameter {self._name}: requires_grad must be a bool, got {type(value).__name__}")
+            raise ArgumentError(f"Parameter {self._name}: requires_grad must be a bool, got {type(value).__name__}")
         self._requires_grad = value
         self._touch()
 
@@ -228,11 +229,11 @@ class Parameter(Tensor):
         """
         if is_number(data) and not isinstance(data, (bool, np.bool_)):
             if isinstance(data, float) and self._dt.kind in "iu":
-                raise TypeError(f"Parameter {self._name}: a float does not fit dtype {self.dtype}")
+                raise ArgumentError(f"Parameter {self._name}: a float does not fit dtype {self.dtype}")
             self[...] = data
             return self
         if not isinstance(data, (NDArray, TensorBase)):
-            raise TypeError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
+            raise ArgumentError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
                             f"{type(data).__name__}")
         sliced = data.shape != self.shape
         if sliced and (not slice_shape or STATE.trace is not None):
@@ -304,17 +305,17 @@ def _checked_name(name: object) -> str:
     if name is None:
         return "Parameter"
     if not isinstance(name, str):
-        raise ValueError(f"Parameter: the name must be text or None, got {type(name).__name__}")
+        raise ArgumentError(f"Parameter: the name must be text or None, got {type(name).__name__}")
     name = name.strip()
     if not name or len(name) > LONGEST_NAME:
-        raise ValueError(f"Parameter: a name has 1 to {LONGEST_NAME} characters, got {len(name)}")
+        raise ArgumentError(f"Parameter: a name has 1 to {LONGEST_NAME} characters, got {len(name)}")
     return name
 
 
 def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
     """Refuse a lossy cast; floating dtypes may be widened, and integers may become wider or floating."""
     if not _fits(parameter._data.dtype, incoming):
-        raise TypeError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
+        raise ArgumentError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
                         f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
 
 
@@ -391,7 +392,7 @@ def assign(variable: Tensor, value: TensorLike) -> Tensor:
         variable = variable.cast_of
     concrete = has_values(variable)  # otherwise it is an argument or a result of a compiled function
     if not (concrete or (STATE.trace is not None and isinstance(variable, TensorBase))):
-        raise TypeError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
+        raise ArgumentError(f"assign: expected a Parameter or Tensor, got {type(variable).__name__}")
     if is_number(value):
         value = tensor(np.full(variable.shape, value, variable._dt))
     value = tensor(value)
@@ -441,9 +442,9 @@ class ParameterTuple(tuple[Parameter, ...]):
         by_name: dict[str, Parameter] = {}
         for i, member in enumerate(members):
             if not isinstance(member, Parameter):
-                raise TypeError(f"ParameterTuple: expected Parameters, got {type(member).__name__} at {i}")
+                raise ArgumentError(f"ParameterTuple: expected Parameters, got {type(member).__name__} at {i}")
             if by_name.setdefault(member.name, member) is not member and member.has_name:
-                raise ValueError(f"ParameterTuple: two different Parameters are named {member.name!r}")
+                raise ArgumentError(f"ParameterTuple: two different Parameters are named {member.name!r}")
         return super().__new__(cls, members)
 
     def clone(self, prefix: str, init: InitializerLike = "same") -> ParameterTuple:
@@ -457,7 +458,7 @@ class ParameterTuple(tuple[Parameter, ...]):
             See ``Parameter.clone``.
         """
         if not is_prefix(prefix):
-            raise ValueError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
+            raise ArgumentError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
                              "underscores, with a letter, digit or underscore first")
         return ParameterTuple([member.clone(init)._name_after(prefix, member) for member in self])
 
@@ -480,3 +481,4 @@ def parameters(value: object, what: str) -> Sequence[Parameter]:
     return members
 
 
+name_errors(__name__, globals(), __all__)

@@ -16,7 +16,7 @@ from ..core.cache import cached
 from ..core.other_names import CELLS
 from ..core.reports import report
 from ..core.spec import is_floating
-from ..errors import did_you_mean, warn
+from ..errors import ArgumentError, did_you_mean, warn
 from .buffers import Buffer, BufferContainer
 from .cast_parameter import cast_parameter
 from .context_settings import EPOCH
@@ -101,13 +101,13 @@ class ParameterContainer(BufferContainer):
             self._over_parameter(name, value)
         elif name in own["_cells"]:
             if value is not None:
-                raise TypeError(f"{self.path}: Sub cell {name!r} already exists, can not assign this type "
+                raise ArgumentError(f"{self.path}: Sub cell {name!r} already exists, can not assign this type "
                                 f"{type(value).__name__}; only a Cell or None")
             own["_cells"][name] = None
             own[name] = None
         elif name in own["_buffers"]:
             if value is not None and not has_values(value):
-                raise TypeError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
+                raise ArgumentError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
                                 f"{type(value).__name__}; only a Tensor or None")
             own["_buffers"][name] = value
         elif isinstance(value, ParameterTuple):
@@ -171,7 +171,7 @@ class ParameterContainer(BufferContainer):
         elif isinstance(value, TensorBase) and parameter is not None:
             parameter.set_data(value)
         else:
-            raise TypeError(f"{self.path}: Parameter {name!r} already exists in network, can not assign this type "
+            raise ArgumentError(f"{self.path}: Parameter {name!r} already exists in network, can not assign this type "
                             f"{type(value).__name__}; only a Parameter, a Tensor or None")
 
     def _put_tuple(self, members: ParameterTuple) -> None:
@@ -303,7 +303,8 @@ class ParameterContainer(BufferContainer):
     def update_parameters_name(self, prefix: str = "", recurse: bool = True, _from_paths: bool = False) -> None:
         """Put a prefix before the names of all parameters."""
         if not (_from_paths or prefix == "" or is_prefix(prefix)):
-            raise ValueError(f"{self.path}: the prefix {prefix!r} may only have letters, digits, dots and underscores")
+            raise ArgumentError(f"{self.path}: the prefix {prefix!r} may only have letters, digits, dots and "
+                                "underscores")
         for path, parameter in self.parameters_and_names(expand=recurse):
             parameter.name = prefix + (path if _from_paths else parameter.name)
 
@@ -314,8 +315,8 @@ class ParameterContainer(BufferContainer):
             first_path = by_name.setdefault(parameter.name, path)
             if first_path != path:
                 if refuse:
-                    raise ValueError(f"The value of {path} is {parameter}, its name {parameter.name!r} already exists: "
-                                     "give each parameter a different name, or none")
+                    raise ArgumentError(f"The value of {path} is {parameter}, its name {parameter.name!r} already "
+                                        "exists: give each parameter a different name, or none")
                 # both parameters are in one Cell, where only the user can have given them one name
                 if first_path.rpartition(".")[0] == path.rpartition(".")[0]:
                     warn(f"{self.path}: {first_path} and {path} are both named {parameter.name!r}, so all its "
@@ -329,7 +330,7 @@ class ParameterContainer(BufferContainer):
         """Add a parameter under a name."""
         self._check_name("parameter", param_name, self._params, not check_name_contain_dot)
         if not isinstance(param, Parameter):
-            raise TypeError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
+            raise ArgumentError(f"{self.path}: {param_name!r} must be a Parameter, got {type(param).__name__}")
         self._put_parameter(param_name, param)
         self._touch()
 
@@ -374,7 +375,7 @@ class ParameterContainer(BufferContainer):
         """Add a child under a name; its parameters keep their names."""
         self._check_name("sub cell", child_name, self._cells)
         if child_cell is not None and not isinstance(child_cell, ParameterContainer):
-            raise TypeError(f"{self.path}: {child_name!r} must be a Cell, got {type(child_cell).__name__}")
+            raise ArgumentError(f"{self.path}: {child_name!r} must be a Cell, got {type(child_cell).__name__}")
         self._cells[child_name] = child_cell
         self.__dict__[child_name] = child_cell
         if child_cell is not None:
@@ -464,4 +465,4 @@ def _check_names(cell: ParameterContainer, members: Sequence[Parameter]) -> None
     by_name: dict[str, Parameter] = {}
     for member in members:
         if member.has_name and by_name.setdefault(member.name, member) is not member:
-            raise ValueError(f"{cell.path}: two different Parameters are named {member.name!r}")
+            raise ArgumentError(f"{cell.path}: two different Parameters are named {member.name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ..errors import OpError
+from ..errors import ArgumentError, OpError
 from . import tree
 from .pullback import name_of
 from .tensor_base import is_number
@@ -25,10 +25,10 @@ def positions_of(grad_position: object) -> tuple[int, ...]:
     listed = (grad_position,) if isinstance(grad_position, int) else grad_position
     if not isinstance(listed, tuple) or isinstance(grad_position, bool) or not all(
             isinstance(position, int) and not isinstance(position, bool) for position in listed):
-        raise TypeError(f"grad: grad_position must be an int or a tuple of ints, got {grad_position!r}")
+        raise ArgumentError(f"grad: grad_position must be an int or a tuple of ints, got {grad_position!r}")
     for position in listed:
         if position < 0:
-            raise ValueError(f"grad: grad_position must not be negative, got {position}")
+            raise ArgumentError(f"grad: grad_position must not be negative, got {position}")
     return listed
 
 
@@ -48,7 +48,7 @@ def check_positions(function: Callable, positions: Sequence[int], inputs: Sequen
         if tree.varies(inputs[i]):
             continue
         if not (leave_out and is_number(inputs[i])):
-            raise TypeError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, only "
-                            "tensors have gradients")
+            raise ArgumentError(f"grad of {name_of(function)}: argument {i} is of type {type(inputs[i]).__name__}, "
+                                "only tensors have gradients")
         numbers.append(i)
     return [i for i in positions if i not in numbers] if numbers else positions

@@ -361,7 +361,7 @@ def _heads(function: object, out: object, first_only: bool) -> list[Any]:
         return [out] if isinstance(out, TensorBase) else tree.tensors(out)
     if not isinstance(out, (tuple, list)) or len(out) < 2:
         counted = "" if isinstance(out, (tuple, list)) else ", got 1"
-        raise ValueError(f"grad of {name_of(function)}: has_aux needs at least 2 outputs{counted}")
+        raise ArgumentError(f"grad of {name_of(function)}: has_aux needs at least 2 outputs{counted}")
     return tree.tensors(out[0])
 
 

@@ -69,8 +69,8 @@ def _derivatives_of_node(node: Any, t: list[Any], ins: list[Any], outs: list[Any
     op, visible = node.op, node.op.signature.visible(node.attrs)
     if isinstance(op, Op) and op.rules.jvp is not None:
         with Recording(None, node.in_training(None if STATE.trace is None else True)):
-            tangents, values = [op.signature.placed(node.attrs, [value if value is None else value.shown()
-                                                                 for value in each]) for each in (t, ins)]
+            tangents, values = [op.signature.in_all_places(node.attrs, [
+                value if value is None else value.shown() for value in each]) for each in (t, ins)]
             returned = op.rules.jvp(node.attrs, tangents, values, [output.shown() for output in outs[:visible]])
         return _check_derivatives(op, returned, outs[:visible])
     moving = [i for i, out in enumerate(outs) if is_floating(out._dt)]

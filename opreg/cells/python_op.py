@@ -76,7 +76,7 @@ class Record:
     followed : bool
         Whether runs find out on which inputs and arrays from outside the results depend.
     read : int
-        The number of inputs that are arguments of the function. Those after them have a place on the tape only.
+        The number of inputs that are arguments of the function. Inputs after them have a place on the tape only.
     """
 
     def __init__(self, function: Callable[..., Any], ins: Sequence[Spec], assumed: CallSignature, title: str,

@@ -15,6 +15,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..core.dispatch import apply
 from ..core.graph import Graph, Node
+from ..core.named_errors import name_errors
 from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.rules import Attrs
@@ -153,5 +154,8 @@ def from_symbol(symbol: Symbol, inputs: str | Sequence[str] = ("data",), params:
     Tensor(shape=[2], dtype=Float32, value= [ 3.00000000e+00,  5.00000000e+00])
     """
     if not isinstance(symbol, Symbol):
-        raise TypeError(f"from_symbol: expected a Symbol, got {type(symbol).__name__}")
+        raise ArgumentError(f"from_symbol: expected a Symbol, got {type(symbol).__name__}")
     return SymbolCell(symbol, (inputs,) if isinstance(inputs, str) else tuple(inputs), params or {})
+
+
+name_errors(__name__, globals(), __all__)

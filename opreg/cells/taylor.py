@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.named_errors import name_errors
 from ..core.registry import ops
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, ShapeError
@@ -42,7 +43,7 @@ def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..
     (Tensor(shape=[], dtype=Float32, value= 6), Tensor(shape=[], dtype=Float32, value= 12))
     """
     if not isinstance(inputs, (TensorBase, tuple, list)):
-        raise TypeError(f"linearize: the inputs must be a Tensor, or a tuple or list of them, got "
+        raise ArgumentError(f"linearize: the inputs must be a Tensor, or a tuple or list of them, got "
                         f"{type(inputs).__name__}")
     value = fn(inputs) if isinstance(inputs, TensorBase) else fn(*inputs)
     return value, lambda *v: jvp(fn, inputs, v[0] if len(v) == 1 else v)[1]
@@ -147,3 +148,6 @@ def derivative(fn: Callable[..., Any], primals: Several, order: int) -> tuple[An
         series.append(ops.stack(first, *[ops.zeros_like(value)] * (order - 1), axis=0, num_args=order))
     values, derivatives = jet(fn, inputs, series)
     return values, [level[-1] for level in derivatives] if isinstance(derivatives, list) else derivatives[-1]
+
+
+name_errors(__name__, globals(), __all__)

@@ -28,7 +28,7 @@ from ..core.rules import Attrs
 from ..core.spec import as_dtype, is_floating, show
 from ..core.value import COMPARISONS, Value
 from ..core.versions import keeps_all_bits, must_record_write, share, wrote
-from ..errors import ArgumentError, ShapeError, SubscriptError, as_op_error, note
+from ..errors import ArgumentError, ShapeError, SubscriptError, as_op_error, note, refuse_keywords
 from ..typing import Array, ArrayModule, DTypeLike
 from . import dtype as dtypes
 from . import printing
@@ -101,8 +101,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
                  **keywords: object):
         keywords.pop("internal", None)
         keywords.pop("const_arg", None)
-        if keywords:
-            raise ArgumentError(f"Tensor: unknown keyword {sorted(keywords)[0]!r}")
+        refuse_keywords("Tensor", keywords, ("input_data", "dtype", "shape", "init"))
         target = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
         if input_data is None:
@@ -216,7 +215,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def __bool__(self) -> bool:
         if self.size != 1:
-            raise ValueError(f"the truth value of a tensor of shape {show(self.shape)} is ambiguous; use any() or "
+            raise ArgumentError(f"the truth value of a tensor of shape {show(self.shape)} is ambiguous; use any() or "
                              f"all()")
         variable = self._variable()
         return bool(self.asnumpy().reshape(-1)[0]) if variable is None else bool(variable)
@@ -375,7 +374,7 @@ class OpenTensor(Tensor):
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None):
         if input_data is not None or init is not None or dtype is None:
-            raise ValueError("Tensor: a shape with unknown lengths needs a dtype, and neither values nor init")
+            raise ArgumentError("Tensor: a shape with unknown lengths needs a dtype, and neither values nor init")
         lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
         self._shape = tuple([-1 if length is None else int(length) for length in lengths])
         self._dtype, self._ctx, self._entry = as_dtype(dtype), current_context(), None
@@ -592,10 +591,8 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     return result
 
 
-def stacked(value: Any) -> Tensor | None:
+def stacked(value: list[Any] | tuple[Any, ...]) -> Tensor | None:
     """A nesting of tensors and numbers as one tensor, through which gradients pass; None if no gradient does."""
-    if not isinstance(value, (list, tuple)):
-        return None
     if STATE.trace is not None:
         return _trace_value(value)
     arrays = [leaf for leaf in leaves(value) if isinstance(leaf, NDArray)] if MODE.current().recording else ()
@@ -613,7 +610,7 @@ def operand(value: Any, *, ctx: Context | None = None) -> Tensor:
     >>> grad(lambda x: operand([x, 2.0]) * 3)(Tensor(1.0))
     Tensor(shape=[], dtype=Float32, value= 3)
     """
-    result = stacked(value)
+    result = stacked(value) if isinstance(value, (list, tuple)) else None
     return tensor(value, ctx=ctx) if result is None else result
 
 
@@ -629,7 +626,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     array([1., 0.], dtype=float32)
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy: Expected a NumPy array, got {type(array).__name__}.")
+        raise ArgumentError(f"from_numpy: Expected a NumPy array, got {type(array).__name__}.")
     as_dtype(array.dtype)
     if current_context().backend_name != "cpu":
         return tensor(array)

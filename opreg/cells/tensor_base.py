@@ -247,7 +247,7 @@ class TensorBase(Methods):
         """Permute the axes; by default reverse them. ``dim0`` and ``dim1`` swap two axes."""
         if dim0 is not None or dim1 is not None:
             if axes or dim0 is None or dim1 is None:
-                raise TypeError("transpose: give both dim0 and dim1, and no other axes")
+                raise ArgumentError("transpose: give both dim0 and dim1, and no other axes")
             return self.swapaxes(dim0, dim1)
         order: Sequence[Any] = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
         rank = len(self.shape)

@@ -46,19 +46,19 @@ class HookBackward:
 
     def __init__(self, hook_fn: Callable[[Any], Any], cell_id: str = ""):
         if not callable(hook_fn):
-            raise TypeError(f"HookBackward: expected a function, got {type(hook_fn).__name__}")
+            raise ArgumentError(f"HookBackward: expected a function, got {type(hook_fn).__name__}")
         if getattr(hook_fn, "compiled", False):
-            raise TypeError("HookBackward: expected a Python function; a compiled function has no values that it could "
-                            "pass")
+            raise ArgumentError("HookBackward: expected a Python function; a compiled function has no values that it "
+                                "could pass")
         self.hook_fn, self.cell_id = hook_fn, cell_id
         self._hook = Hook(hook_fn)
 
     def __call__(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
         for i, value in enumerate(inputs):
             if not isinstance(value, (TensorBase, NDArray)):
-                raise TypeError(f"HookBackward: expected tensors, got {type(value).__name__} at {i}")
+                raise ArgumentError(f"HookBackward: expected tensors, got {type(value).__name__} at {i}")
         if not inputs:
-            raise TypeError("HookBackward: expected at least one tensor")
+            raise ArgumentError("HookBackward: expected at least one tensor")
 
         def function(_: Gradients, gradients: Gradients) -> Gradients:
             with running_hook("function", self._hook, "a HookBackward", ("gradients",)):
@@ -93,7 +93,7 @@ class InsertGradientOf:
 
     def __init__(self, f: Callable[[Any], Any]):
         if not callable(f):
-            raise TypeError(f"InsertGradientOf: expected a function, got {type(f).__name__}")
+            raise ArgumentError(f"InsertGradientOf: expected a function, got {type(f).__name__}")
         self.f = f
         self._hook = Hook(f)
 

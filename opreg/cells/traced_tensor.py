@@ -176,7 +176,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
         if not isinstance(value, TensorBase):
-            joined = stacked(value)
+            joined = stacked(value) if isinstance(value, (list, tuple)) else None
             value = tensor(numbers_of(value, self._dt)) if joined is None else joined
         self._replace_value(ops._subscript_assign(self, value._cast(self._dt), key=key))
 

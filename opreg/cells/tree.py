@@ -11,6 +11,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import PLAIN, plain_key
+from ..errors import ArgumentError
 from .class_hooks import attributes_of
 from .tensor_base import TensorBase
 
@@ -73,7 +74,8 @@ def mutable(input_data: T, dynamic_len: bool = False) -> T:
     (Tensor(shape=[], dtype=Float32, value= 3.5), Tensor(shape=[], dtype=Float32, value= 2))
     """
     if dynamic_len and not isinstance(input_data, (tuple, list)):
-        raise TypeError(f"mutable: with dynamic_len the data must be a tuple or list, got {type(input_data).__name__}")
+        raise ArgumentError("mutable: with dynamic_len the data must be a tuple or list, got "
+                            f"{type(input_data).__name__}")
     _check_mutable(input_data)
     if isinstance(input_data, (Mutable, TensorBase, bool)):
         return input_data
@@ -85,7 +87,7 @@ def _check_mutable(value: object) -> None:
         for part in value.values() if isinstance(value, dict) else value:
             _check_mutable(part)
     elif not isinstance(value, (TensorBase, bool, int, float)):
-        raise TypeError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
+        raise ArgumentError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
                         f"{type(value).__name__}: {value!r}")
 
 

@@ -52,8 +52,8 @@ def is_side_effect(frame: types.FrameType | None, outside: types.FrameType | Non
 
 
 def is_of_library(code: types.CodeType, name: object) -> bool:
-    """Whether code of a module of this name is a library's although its file does not tell: backends' code, and code
-    generated from text, as for NamedTuple."""
+    """Whether code in a module of this name belongs to a library that its file does not name: code of back ends, and
+    code generated from text, as for NamedTuple."""
     if not isinstance(name, str):
         return False
     if code.co_filename.startswith("<") and (name.startswith("namedtuple_") or not is_user_module(name)):

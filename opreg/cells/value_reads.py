@@ -157,15 +157,8 @@ class ValueReads(AttributeReads):
             if issubclass(cls, collections.defaultdict):
                 self.comparisons.path(value, "{}.default_factory", value.default_factory, label)
                 self.read(value.default_factory, label)
-        elif issubclass(cls, BUFFERS) or cls is np.void or (
-                is_of_ctypes(cls) and not issubclass(cls, type)):
-            self.comparisons.content(value, label)
-            self._add_owner(value)
-            if issubclass(cls, ctypes._Pointer) and "contents" not in self._names:
-                self.comparisons.unseen[f"what {label} points to"] = None
-            if hasattr(value, "_mask"):  # attributes of a masked array
-                self.comparisons.path(value, "{}._mask", value._mask, label)
-                self.read(value._mask, label)
+        elif issubclass(cls, BUFFERS) or cls is np.void or (is_of_ctypes(cls) and not issubclass(cls, type)):
+            self._read_buffer(value, label)
         elif issubclass(cls, functools.partial):
             for name in ("func", "args", "keywords"):
                 self.comparisons.path(value, f"{{}}.{name}", getattr(value, name), label)
@@ -209,6 +202,16 @@ class ValueReads(AttributeReads):
     def ignore(self, container: Any) -> None:
         """Note that a container was made for the trace: its elements are not compared."""
         self._read.add(id(container))
+
+    def _read_buffer(self, value: Any, label: str) -> None:
+        """Note that memory was read: its bytes are compared, and the mask of a masked array."""
+        self.comparisons.content(value, label)
+        self._add_owner(value)
+        if issubclass(type(value), ctypes._Pointer) and "contents" not in self._names:
+            self.comparisons.unseen[f"what {label} points to"] = None
+        if hasattr(value, "_mask"):
+            self.comparisons.path(value, "{}._mask", value._mask, label)
+            self.read(value._mask, label)
 
     def _read_opaque(self, value: Any, label: str) -> None:
         """Note that an object of a C type was read: its bytes are compared, if it has some, and its attributes."""

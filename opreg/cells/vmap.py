@@ -9,6 +9,7 @@ import numpy as np
 
 from opreg.ndarray.autograd import VMAP
 
+from ..core.named_errors import name_errors
 from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
@@ -32,7 +33,7 @@ class _Vmap:
 
     def __init__(self, fn: Callable[..., Any], in_axes: Axes, out_axes: Axes):
         if not callable(fn):
-            raise TypeError(f"vmap: fn must be a Cell or a function, got {type(fn).__name__}")
+            raise ArgumentError(f"vmap: fn must be a Cell or a function, got {type(fn).__name__}")
         for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
             _check(what, axes)
         if in_axes is None:
@@ -94,7 +95,7 @@ def _check(what: str, axes: object) -> None:
         for part in axes.values():
             _check(what, part)
     elif axes is not None and (isinstance(axes, bool) or not isinstance(axes, (int, np.integer))):
-        raise TypeError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
+        raise ArgumentError(f"vmap: {what} must be an int, None, or a tuple, list or dict of these, got {axes!r}")
 
 
 def _tree_axes(axes: Any, structure: Structure, tensor_axes: list[int | None], title: str) -> None:
@@ -202,3 +203,6 @@ def vmap(fn: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Calla
            [20., 40.]], dtype=float32)
     """
     return _Vmap(fn, in_axes, out_axes)
+
+
+name_errors(__name__, globals(), __all__)

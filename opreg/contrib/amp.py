@@ -24,6 +24,8 @@ from opreg.symbol.symbol import Symbol
 from opreg.train.base_optimizer import Optimizer
 from opreg.train.bucketing_module import BucketingModule
 
+from ..core.settings import Checked
+
 __all__ = ["init", "init_trainer", "scale_loss", "unscale", "convert_symbol", "convert_model",
            "convert_bucketing_module", "LossScaler", "list_lp16_ops", "list_fp32_ops", "list_lp16_fp32_ops",
            "list_conditional_fp32_ops", "list_widest_type_cast", "list_loss_output_functions",
@@ -157,14 +159,9 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     ['float32']
     """
     if not isinstance(sym, Symbol):
-        raise TypeError(f"convert_symbol: expected a Symbol, got {type(sym).__name__}")
+        raise ArgumentError(f"convert_symbol: expected a Symbol, got {type(sym).__name__}")
     half, graph = _target(target_dtype), Graph(sym._entries)
-    halves = _canonical(_HALF if target_dtype_ops is None else target_dtype_ops)
-    full = _canonical(_FULL if fp32_ops is None else fp32_ops)
-    both = halves & full
-    if both:
-        raise ArgumentError(f"convert_symbol: {', '.join(sorted(both))} cannot be given both dtypes")
-    widest = _canonical(_WIDEST) - halves - full
+    halves, full, widest = _operators(target_dtype_ops, fp32_ops)
     excluded = set(excluded_sym_names or ())
     unknown = excluded - {node.name for node in graph.nodes}
     if unknown:
@@ -219,6 +216,15 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
         return [(node.renewed((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
 
     return Symbol(rewrite(changed, declared).heads)
+
+
+def _operators(halves: Sequence[str] | None, full: Sequence[str] | None) -> tuple[set[str], set[str], set[str]]:
+    """Operators in half precision, those in float32, and those in the widest dtype of their inputs."""
+    narrow, wide = _canonical(_HALF if halves is None else halves), _canonical(_FULL if full is None else full)
+    both = narrow & wide
+    if both:
+        raise ArgumentError(f"convert_symbol: {', '.join(sorted(both))} cannot be given both dtypes")
+    return narrow, wide, _canonical(_WIDEST) - narrow - wide
 
 
 _FLAGS = {"float32": 0, "float16": 2, "bfloat16": 12}
@@ -301,7 +307,7 @@ def init(target_dtype: Any = "float16", target_precision_ops: Sequence[str] | No
     _STATE["dtype"] = _target(target_dtype)
 
 
-class LossScaler:
+class LossScaler(Checked):
     """Dynamic loss scale: halved when gradients overflow, doubled after a number of steps without overflow.
 
     Examples
@@ -330,7 +336,7 @@ class LossScaler:
 def init_trainer(optimizer_or_trainer: Optimizer) -> None:
     """Let ``scale_loss`` scale losses for an optimizer."""
     if not isinstance(optimizer_or_trainer, Optimizer):
-        raise TypeError(f"init_trainer: expected an Optimizer, got {type(optimizer_or_trainer).__name__}")
+        raise ArgumentError(f"init_trainer: expected an Optimizer, got {type(optimizer_or_trainer).__name__}")
     attributes = vars(optimizer_or_trainer)
     attributes["_amp_loss_scaler"], attributes["_amp_original_scale"] = LossScaler(), optimizer_or_trainer.rescale_grad
 

@@ -12,6 +12,8 @@ from opreg.ndarray import NDArray, zeros_like
 from opreg.ndarray import autograd as now
 from opreg.ndarray.autograd import mark_variables
 
+from ..core.named_errors import name_errors
+
 __all__ = ["set_is_training", "train_section", "test_section", "mark_variables", "backward", "compute_gradient",
            "grad_and_loss", "grad"]
 
@@ -90,3 +92,6 @@ def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) ->
         return both(*args)[0]
 
     return wrapped
+
+
+name_errors(__name__, globals(), __all__)

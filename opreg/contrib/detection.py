@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core.named_errors import name_errors
+
 __all__ = ["bbox_overlaps", "bbox_selfoverlaps", "anchors", "cpu_nms", "gpu_nms", "greedy_nms", "soft_nms"]
 
 
@@ -17,12 +19,12 @@ def bbox_overlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); further columns are ignored.
+        Arrays of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (N, K) and dtype float64.
+        An array of shape (N, K) and dtype float64.
 
     Examples
     --------
@@ -41,12 +43,12 @@ def bbox_selfoverlaps(boxes: np.ndarray, query_boxes: np.ndarray) -> np.ndarray:
     Parameters
     ----------
     boxes, query_boxes : numpy.ndarray
-        Of shapes (N, 4) and (K, 4); further columns are ignored.
+        Arrays of shapes (N, 4) and (K, 4); further columns are ignored.
 
     Returns
     -------
     numpy.ndarray
-        Of shape (N, K) and dtype float64.
+        An array of shape (N, K) and dtype float64.
 
     Examples
     --------
@@ -83,7 +85,7 @@ def anchors(height: int, width: int, stride: int, base_anchors: np.ndarray) -> n
     Returns
     -------
     numpy.ndarray
-        Of shape (height, width, A, 4) and dtype float32.
+        An array of shape (height, width, A, 4) and dtype float32.
 
     Examples
     --------
@@ -218,3 +220,6 @@ def _pack(boxes: np.ndarray, rows: np.ndarray, removed: np.ndarray) -> int:
         boxes[place], rows[place] = boxes[count - 1], rows[count - 1]
         count -= 1
     return count
+
+
+name_errors(__name__, globals(), __all__)

@@ -56,7 +56,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     names, fields = op.signature.input_names, op.signature.schema.names
     if not keywords and len(args) <= len(names) and all(map(is_value, args)):
         inputs = dict(zip(names, args))
-        return inputs, op.signature.noted(inputs, {})
+        return inputs, op.signature.with_given_inputs(inputs, {})
     inputs = {}
     remaining = list(args)
     for name in names:
@@ -89,7 +89,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         else:
             raise no_value(op, name, value)
     if op.signature.optional:
-        return inputs, op.signature.noted(inputs, attrs)
+        return inputs, op.signature.with_given_inputs(inputs, attrs)
     return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 

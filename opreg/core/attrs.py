@@ -50,7 +50,7 @@ REQUIRED: Any = _Required()
 
 
 class Attributes(dict[str, Any]):
-    """Complete attributes of an operator. As a part of a key, they are compared by identity.
+    """Complete attributes of an operator. In a key, they are compared by identity.
 
     Attributes
     ----------

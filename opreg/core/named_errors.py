@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -23,29 +23,32 @@ from ..errors import (
     other_count,
     unknown_keyword,
 )
+from .setting_reads import READERS
 from .settings import expected_words
 
-__all__ = ["name_errors", "named"]
+__all__ = ["name_errors", "named", "bind"]
 
 R = TypeVar("R")
 
 
 def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Replace functions of a package, given by name, by ones whose errors name them.
+    """Replace functions of a module or package, given by name, by ones whose errors name them.
 
     Parameters
     ----------
     module : str
-        The package in which users find the functions.
+        The module in which users find the functions.
     functions : mapping
         Its names.
     names : iterable of str
-        The public ones; classes, and functions of other packages, stay as they are.
+        The public ones; classes, and functions of other modules and packages, stay as they are. So do functions that
+        answer with a setting, which traces know by their code.
     """
     for name in names:
-        function = functions[name]
-        if isinstance(function, types.FunctionType) and function.__module__.startswith(f"{module}."):
-            functions[name] = named(function, module)
+        function = functions.get(name)
+        if isinstance(function, types.FunctionType) and f"{function.__module__}.".startswith(f"{module}.") \
+                and id(function.__code__) not in READERS:
+            functions[name] = named(function, "" if function.__module__ == module else module)
 
 
 def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
@@ -86,23 +89,36 @@ def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, 
     if isinstance(error, OpError):
         if begins:
             return error
-        told = _wrong_kind(function, args, keywords)
+        told = _wrong_kind(name, inspect.signature(function).bind(*args, **keywords))
         if told is None:
             note(error, f"in {name}")
         return told or error
     if begins and error.__traceback__.tb_next is not None:
         return as_op_error(error)
-    told = _wrong_call(function, args, keywords) or _wrong_kind(function, args, keywords)
+    try:
+        told = _wrong_kind(name, bind(name, inspect.signature(function), args, keywords))
+    except ArgumentError as wrong_call:
+        told = wrong_call
     return as_op_error(error, name) if told is None else told.with_traceback(error.__traceback__)
 
 
-def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
-                ) -> ArgumentError | None:
-    """An error for arguments that a function's signature does not take."""
-    name, signature = function.__name__, inspect.signature(function)
+def bind(name: str, signature: inspect.Signature, args: Sequence[Any], keywords: Mapping[str, Any]
+         ) -> inspect.BoundArguments:
+    """The arguments of a call by the names of its parameters.
+
+    Raises
+    ------
+    ArgumentError
+        The signature does not take these arguments.
+
+    Examples
+    --------
+    >>> bind("relu", inspect.signature(lambda input, inplace=False: None), [1], {"inplac": True})
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: relu() takes no keyword 'inplac'. Did you mean 'inplace'? Valid: input, inplace.
+    """
     try:
-        signature.bind(*args, **keywords)
-        return None
+        return signature.bind(*args, **keywords)
     except TypeError as error:
         parameters = signature.parameters
         unknown = [word for word in keywords if word not in parameters]
@@ -110,7 +126,7 @@ def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], keywords: M
         needed = [word for word, each in parameters.items() if each.default is each.empty and word not in keywords
                   and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and word not in
                   positional[:len(args)]]
-        if unknown:
+        if unknown and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             text = unknown_keyword(name, unknown[0], parameters)
         elif needed:
             text = missing_arguments(name, needed, [*parameters])
@@ -118,23 +134,19 @@ def _wrong_call(function: Callable[..., Any], args: tuple[Any, ...], keywords: M
             text = f"{name}(): {other_count(positional, len(args), 'argument')}"
         else:
             text = f"{name}(): {error}"
-        told = ArgumentError(text)
-        told.__suppress_context__ = True
-        return told
+        raise ArgumentError(text) from None
 
 
-def _wrong_kind(function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
-                ) -> ArgumentError | None:
+def _wrong_kind(name: str, bound: inspect.BoundArguments) -> ArgumentError | None:
     """An error for the first argument that is none of the values that its annotation allows."""
-    signature = inspect.signature(function)
-    for name, value in signature.bind(*args, **keywords).arguments.items():
-        parameter = signature.parameters[name]
+    for word, value in bound.arguments.items():
+        parameter = bound.signature.parameters[word]
         words = expected_words(value, parameter.annotation) if parameter.kind not in (
             parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) and value is not parameter.default else ""
         if words:
             shown = repr(value)
             shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
-            told = ArgumentError(f"{function.__name__}: {name}={shown}: expected {words}")
+            told = ArgumentError(f"{name}: {word}={shown}: expected {words}")
             told.__suppress_context__ = True
             return told
     return None

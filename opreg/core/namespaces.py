@@ -157,15 +157,15 @@ def front(title: str, make: Callable[[Op, str], Callable]) -> Callable[[str], Ca
             advice = nearest(name, [*WRITTEN]) if users is None else \
                 f"A user's operator has this name: {title}.custom.{name}"
             raise unknown_operator(f"{title} has no operator {name!r}. {advice}")
+        if not functions:
+            on_names(renew)
         function = functions[name] = make(op, name)
         return function
 
     def renew(names: Sequence[str]) -> None:
-        if functions:
-            for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & functions.keys():
-                _renew(functions[name], find(name) or find(f"_{name}"))
+        for name in {*names, *[name[1:] for name in names if name[0] == "_"]} & functions.keys():
+            _renew(functions[name], find(name) or find(f"_{name}"))
 
-    on_names(renew)
     return surface
 
 
@@ -195,7 +195,6 @@ class Namespace(_WithAttributes):
         self._prefixes, self._make = tuple(prefixes), make
         self._made: dict[str, Callable] = {}
         self._looked_at: set[str] = set()
-        on_names(self._renew)
 
     @property
     def __dict__(self) -> dict[str, Any]:  # type: ignore[override]  # read-only, as that of a class
@@ -211,6 +210,8 @@ class Namespace(_WithAttributes):
             raise AttributeError(name)
         op = self.operator(name)
         if op is not None:
+            if not self._made:
+                on_names(self._renew)
             function = self._made[name] = self._make(op, name)
             setattr(self, name, function)
             return function
@@ -227,7 +228,7 @@ class Namespace(_WithAttributes):
         raise ArgumentError(f"{title} holds functions and is not callable: {face}{title}.name(…)")
 
     def _renew(self, names: Sequence[str]) -> None:
-        for prefix in self._prefixes if self._made else ():
+        for prefix in self._prefixes:
             for name in {name[len(prefix):] for name in names if name.startswith(prefix)} & self._made.keys():
                 _renew(self._made[name], self.operator(name))
 

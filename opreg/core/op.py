@@ -26,6 +26,7 @@ from ..errors import (
 from ..typing import Array, ArrayModule
 from .as_prop import PropMethods
 from .attrs import Attributes, Schema
+from .cache import cached
 from .declarations import ZERO, Check, Declarations, Rules
 from .dispatch import apply
 from .invalidation import invalidate
@@ -55,6 +56,10 @@ def combined_shape(name: str, old: Shape | None, new: Shape | None) -> Shape | N
         return unify(old, new)
     except ShapeError:
         raise ShapeError(f"{name}: expected shape {show(new)}, got {show(old)}") from None
+
+
+#: The dtype rule of a signature: operators with one text share it.
+_type_rule = cached(1024)(TypeRule)
 
 
 def runs_body(op: Op, xp: ArrayModule) -> bool:
@@ -112,7 +117,7 @@ class Op(Declarations, PropMethods):
         self.signature = Signature(schema, arguments, auxiliary, outputs, visible=visible, variadic=variadic,
                                    input_names=input_names, per_instance=per_instance)
         self.traits = Traits(**traits)
-        self.rules = Rules(TypeRule(types) if isinstance(types, str) else Rule.of(types),
+        self.rules = Rules(_type_rule(types) if isinstance(types, str) else Rule.of(types),
                            Rule.of(loss) if callable(loss) else bool(loss), call, differentiate, check_rule)
         self.kernels: list[Kernel] = []
         self.related: dict[object, Op] = {}
@@ -178,7 +183,7 @@ class Op(Declarations, PropMethods):
         ins = filled_shapes(self, ins, outs, attrs)
         if any(shape is None for shape in ins):
             return ins, outs
-        results = self.rules.infer(attrs, *self.signature.placed(attrs, ins))
+        results = self.rules.infer(attrs, *self.signature.in_all_places(attrs, ins))
         if self.op_type is not None:
             results = _shapes_of(self, "infer", results, attrs, complete=False)
         elif not isinstance(results, list):
@@ -265,7 +270,7 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     """Input shapes, with those that the operator's rule ``fill`` infers from the others."""
     if op.rules.fill is None:
         return ins
-    filled_in = op.rules.fill(attrs, list(op.signature.placed(attrs, ins)), list(outs))
+    filled_in = op.rules.fill(attrs, list(op.signature.in_all_places(attrs, ins)), list(outs))
     filled_in = op.signature.given(attrs, filled_in)
     return [combined_shape(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
 
@@ -274,7 +279,7 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     """Shapes of the outputs, from the values of the inputs of a call."""
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
-        arrays = op.signature.placed(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
+        arrays = op.signature.in_all_places(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
         return _shapes_of(op, "infer_from_data", rule(call.attrs, *arrays), call.attrs, complete=True)
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])

@@ -34,6 +34,9 @@ class Parameters(NamedTuple):
     defaults: Mapping[str, Any]
 
 
+_new = tuple.__new__  # the named tuple's own is Python code
+
+
 def parameters_of(function: Callable) -> Parameters:
     """The names of a function's parameters.
 
@@ -44,13 +47,14 @@ def parameters_of(function: Callable) -> Parameters:
     Parameters(positional=('data',), variadic=True, keyword_only=('axis', 'temperature'), open=True,
                defaults={'temperature': None})
     """
-    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__") and not hasattr(
+    if function.__class__ is types.FunctionType and not hasattr(function, "__wrapped__") and not hasattr(
             function, "__signature__"):
         code = function.__code__
         count = code.co_argcount
-        return Parameters(code.co_varnames[:count], bool(code.co_flags & inspect.CO_VARARGS),
-                          code.co_varnames[count:count + code.co_kwonlyargcount],
-                          bool(code.co_flags & inspect.CO_VARKEYWORDS), function.__kwdefaults__ or {})
+        names, flags = code.co_varnames, code.co_flags
+        return _new(Parameters, (names[:count], flags & inspect.CO_VARARGS != 0,
+                                 names[count:count + code.co_kwonlyargcount], flags & inspect.CO_VARKEYWORDS != 0,
+                                 function.__kwdefaults__ or {}))
     parameters = inspect.signature(function).parameters.values()
     kinds = {parameter.kind for parameter in parameters}
     return Parameters(

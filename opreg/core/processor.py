@@ -43,7 +43,7 @@ class Processor(NamedTuple):
     l3 : int
         Bytes of the whole last-level cache; zero if there is none.
     features : tuple of str
-        Which of ``FEATURES`` it has.
+        Names among ``FEATURES``.
     """
 
     name: str

@@ -102,7 +102,7 @@ class Line:
     patience : float
         Seconds before the line is shown for the first time.
     stream : file, optional
-        Where it is written; the error stream by default. A stream on which no line can be rewritten gets only the
+        The stream to write to; the error stream by default. A stream on which no line can be rewritten gets only the
         texts of ``leave``.
 
     Examples

@@ -149,7 +149,7 @@ def zipfian(sampling: Sampling[V]) -> Callable[..., tuple[V, V, V]]:
         true_classes : NDArray or Symbol
             Class indices.
         num_sampled : int
-            How many classes are drawn.
+            The number of classes to draw.
         range_max : int
             Number of classes.
         ctx : Context, optional

@@ -7,6 +7,7 @@ import inspect
 import math
 import numbers
 import operator
+import os
 import textwrap
 import typing
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -149,6 +150,13 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "int": (_is_int, "an int"),
     "bool": (lambda value: value is None or isinstance(value, (bool, np.bool_)) or _is_number(value), "True or False"),
     "None": (lambda value: value is None, "None"),
+    "str": (lambda value: isinstance(value, (str, os.PathLike)), "text"),
+    "os.PathLike": (lambda value: isinstance(value, os.PathLike), "a path"),
+    "DataIter": (lambda value: hasattr(value, "provide_data") and hasattr(value, "reset"), "a data iterator"),
+    "Sequence[DataIter]": (lambda value: isinstance(value, (list, tuple)) and len(value) > 0,
+                           "a list of data iterators"),
+    "SampleSequence": (lambda value: hasattr(value, "__getitem__") and hasattr(value, "__len__"),
+                       "a list or a dataset"),
     "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
     "Sequence[int]": (_of_each(_is_int), "a tuple of ints"),
     "Cell": (lambda value: any(base.__name__ == "Cell" for base in type(value).__mro__), "a Cell"),
@@ -251,10 +259,13 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
 def _check_count(cls: type, function: Any, args: Sequence[Any], keywords: Container[str]) -> None:
     """Refuse too few and too many positional arguments of a constructor."""
     names = function.__code__.co_varnames[1:function.__code__.co_argcount]
-    required = names[:len(names) - len(function.__defaults__ or ())]
-    missing = [name for name in required[len(args):] if name not in keywords]
+    code, defaults = function.__code__, function.__kwdefaults__ or {}
+    by_keyword = code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
+    required = [*names[:len(names) - len(function.__defaults__ or ())][len(args):],
+                *[name for name in by_keyword if name not in defaults]]
+    missing = [name for name in required if name not in keywords]
     if missing:
-        raise ArgumentError(missing_arguments(cls.__name__, missing, names))
+        raise ArgumentError(missing_arguments(cls.__name__, missing, [*names, *by_keyword]))
     if len(args) > len(names) and not function.__code__.co_flags & inspect.CO_VARARGS:
         raise ArgumentError(f"{cls.__name__}(): {other_count(names, len(args), 'argument')}")
 
@@ -337,5 +348,5 @@ class Checked:
             if cls.__init__ is not object.__init__:
                 check_arguments(cls, args, keywords)
             elif following is object.__new__ and (args or keywords):
-                raise TypeError(f"{cls.__name__}() takes no arguments")
+                raise ArgumentError(f"{cls.__name__}() takes no arguments")
             return following(cls) if following is object.__new__ else following(cls, *args, **keywords)

@@ -30,7 +30,7 @@ def _names(names: Names) -> Callable[[Attrs], tuple[str, ...]]:
 
 @cached(1024)
 def _constant_names(names: tuple[str, ...]) -> Callable[[Attrs], tuple[str, ...]]:
-    """Names whatever the attributes: one function for all operators that have them."""
+    """The function that returns these names for all attributes; operators with equal names share it."""
     return lambda attrs: names
 
 
@@ -80,13 +80,13 @@ class Signature:
         """Number of outputs that are visible to a user; they come before the hidden ones."""
         return len(self.outputs(attrs)) if self._visible is None else self._visible(attrs)
 
-    def noted(self, inputs: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
+    def with_given_inputs(self, inputs: Mapping[str, Any], attrs: dict[str, Any]) -> dict[str, Any]:
         """Attributes of a call, with the names of the optional inputs that it gives."""
         if not self.optional or GIVEN_INPUTS in attrs:
             return attrs
         return {**attrs, GIVEN_INPUTS: tuple([name for name in self.optional if inputs.get(name) is not None])}
 
-    def placed(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
+    def in_all_places(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
         """A value for each input that the operator can have: None for an optional one that is left out."""
         if not self.optional:
             return values

@@ -123,9 +123,9 @@ def subgraph(op: Op, attrs: Any, out_grads: tuple[bool, ...], needs: tuple[bool,
     Parameters
     ----------
     out_grads : tuple of bool
-        Which outputs have a gradient.
+        Whether each output has a gradient.
     needs : tuple of bool
-        Which inputs need a gradient; others get none.
+        Whether each input needs a gradient; others get none.
     is_train : bool
         Whether the mode is training.
     specs : function

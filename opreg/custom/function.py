@@ -133,7 +133,7 @@ class FunctionUse(Use):
         for name in self.defined.given:
             keywords[name] = ctx if name == "ctx" else is_train
         try:
-            returned = rule.function(*op.signature.placed(self, arrays), **keywords)
+            returned = rule.function(*op.signature.in_all_places(self, arrays), **keywords)
         except Exception as error:
             names = op.signature.inputs(self)
             shown = ", ".join(f"{name} {show(a.shape)} {np.dtype(a.dtype)}" for name, a in zip(names, arrays))
@@ -218,7 +218,7 @@ class FunctionUse(Use):
         """Infer dtypes by the declaration."""
         rule: Any = self.defined.by_types
         signature = self.op.signature
-        placed = list(signature.placed(self, ins))
+        placed = list(signature.in_all_places(self, ins))
         try:
             found, results = rule(placed, outs, self)
             return list(signature.given(self, found)), results

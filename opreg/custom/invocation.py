@@ -92,7 +92,7 @@ def run_forward(attrs: PropUse, custom_op: CustomOp, is_train: bool, req: list[s
 
 
 def _run_new_operator(attrs: PropUse, make: Callable[[], CustomOp], *lists: Any) -> None:
-    """Call ``forward`` of an operator that is made for this run; ``backward`` will be its, too."""
+    """Call ``forward`` of an operator that is made for this run; ``backward`` will be called on the same operator."""
     run_forward(attrs, make(), *lists)
 
 

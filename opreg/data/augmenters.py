@@ -13,6 +13,8 @@ import numpy as np
 from opreg.ndarray import NDArray, array, dot, flip
 from opreg.ndarray import sum as sum_of
 
+from ..core.named_errors import name_errors
+from ..core.settings import Checked
 from ..errors import ArgumentError, ShapeError
 from ..typing import DTypeLike
 from .pixels import (
@@ -41,7 +43,7 @@ MEAN, DEVIATION = (123.68, 116.28, 103.53), (58.395, 57.12, 57.375)
 _LUMA = (0.299, 0.587, 0.114)
 
 
-class SelfDescribing:
+class SelfDescribing(Checked):
     """Base of objects that describe themselves by their class and arguments."""
 
     def __init__(self, **kwargs: Any):
@@ -393,3 +395,6 @@ def CreateAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: bool 
                  for value, usual in ((mean, MEAN), (std, DEVIATION)))
     return [*augmenters, CastAug(),
             *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)]
+
+
+name_errors(__name__, globals(), __all__)

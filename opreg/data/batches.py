@@ -74,7 +74,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 Descriptions: TypeAlias = Sequence[DataDesc | tuple[str, Sequence[int]]]
 
 
-class DataBatch:
+class DataBatch(Checked):
     """Inputs and labels of a batch.
 
     Attributes
@@ -530,8 +530,8 @@ class Prefetched(Generic[T]):
         self.thread.start()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an iterator that reads ahead in a thread cannot be copied: make a new one over copies of its "
-                        "sources")
+        raise ArgumentError("an iterator that reads ahead in a thread cannot be copied: make a new one over copies "
+                            "of its sources")
 
     def get(self) -> T:
         """The next result."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from opreg.ndarray import NDArray, flip
 
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError
 from .augmenters import Augmenter, CastAug, ForceResizeAug, ResizeAug, SelfDescribing, color_augmenters
 from .pixels import Place, copyMakeBorder, fixed_crop
@@ -277,8 +278,7 @@ def CreateMultiRandCropAugmenter(min_object_covered: Any = 0.1,
     count = max(map(len, settings))
     if any(len(setting) not in (1, count) for setting in settings):
         raise ArgumentError(f"CreateMultiRandCropAugmenter: expected lists of equal lengths or of length 1, got lists "
-                            f"of lengths "
-                            f"{[len(setting) for setting in settings]}")
+                            f"of lengths {[len(setting) for setting in settings]}")
     rows = zip(*(setting * count if len(setting) == 1 else setting for setting in settings))
     return DetRandomSelectAug([DetRandomCropAug(*row) for row in rows], skip_prob)
 
@@ -322,3 +322,6 @@ def CreateDetAugmenter(data_shape: Sequence[int], resize: int = 0, rand_crop: fl
     last = [ForceResizeAug((data_shape[2], data_shape[1]), inter_method), CastAug(),
             *color_augmenters(brightness, contrast, saturation, hue, pca_noise, rand_gray, mean, std)]
     return [*augmenters, *map(DetBorrowAug, last)]
+
+
+name_errors(__name__, globals(), __all__)

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.files import reading
+from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError, did_you_mean
 from .mindrecord_format import COUNT, FIELD, LENGTH, SHIFTS, TYPES, is_blob
 from .mindrecord_writer import FileWriter
@@ -183,7 +184,7 @@ def files_of(paths: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Rec
         if name in others else [first]
 
 
-class FileReader:
+class FileReader(Checked):
     """Reads the rows of MindRecord files in their order.
 
     Parameters

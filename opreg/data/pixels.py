@@ -20,7 +20,8 @@ from opreg.ndarray import NDArray, array
 from opreg.ndarray import _internal as operators
 
 from ..core.files import reading
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..core.named_errors import name_errors
+from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords
 from . import codec
 
 __all__ = ["imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "scale_down", "fixed_crop",
@@ -254,8 +255,7 @@ def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
     if "min_area" in keywords:
         warnings.warn(f"{what}: min_area is now called area", DeprecationWarning, stacklevel=3)
         area = keywords.pop("min_area")
-    if keywords:
-        raise ArgumentError(f"{what}: there is no keyword {next(iter(keywords))!r}")
+    refuse_keywords(what, keywords, ("area", "ratio"))
     return area
 
 
@@ -333,3 +333,6 @@ def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool
     else:
         angles = array(np.random.uniform(*angle_limits, size=len(src)))  # noqa: NPY002
     return imrotate(src, angles, zoom_in, zoom_out)
+
+
+name_errors(__name__, globals(), __all__)

@@ -21,6 +21,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from ..core.files import atomic_write, atomic_writes, op_errors, reading
+from ..core.named_errors import name_errors
+from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
 from . import codec
 
@@ -199,7 +201,7 @@ class _Writer:
             draft.__exit__(type(error), error, None)
 
 
-class MXRecordIO:
+class MXRecordIO(Checked):
     """A sequential reader or writer of a record file.
 
     Parameters
@@ -513,3 +515,6 @@ def _swap_red_and_blue(image: np.ndarray) -> np.ndarray:
     if image.ndim < 3 or image.shape[2] < 3:
         return image
     return image[:, :, [2, 1, 0, *range(3, image.shape[2])]]
+
+
+name_errors(__name__, globals(), __all__)

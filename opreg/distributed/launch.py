@@ -120,12 +120,12 @@ def run(count: int, program: Sequence[str], environ: Mapping[str, str]) -> int:
             link.given()
             forwarded.begin(process)
             code = process.wait()
-        if code or forwarded.by:
+        if code or forwarded.received:
             link.wait(_LAST)
             segments.remove_unused(since)
     finally:
         link.close()
-    return 128 + forwarded.by[0] if forwarded.by else code if code >= 0 else 128 - code
+    return 128 + forwarded.received[0] if forwarded.received else code if code >= 0 else 128 - code
 
 
 class _ForwardedSignals:
@@ -133,12 +133,12 @@ class _ForwardedSignals:
 
     Attributes
     ----------
-    by : list of int
+    received : list of int
         Received signals.
     """
 
     def __init__(self, link: Launcher) -> None:
-        self.by: list[int] = []
+        self.received: list[int] = []
         self._link = link
         self._process: subprocess.Popen[bytes] | None = None
         self._before: dict[int, object] = {}
@@ -156,7 +156,7 @@ class _ForwardedSignals:
         signals = set(self._before)
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         self._process = process
-        for time, number in enumerate(self.by):
+        for time, number in enumerate(self.received):
             self._pass_on(number, again=time > 0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
@@ -166,9 +166,9 @@ class _ForwardedSignals:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.by.append(number)
+        self.received.append(number)
         if self._process is not None:
-            self._pass_on(number, again=len(self.by) > 1)
+            self._pass_on(number, again=len(self.received) > 1)
 
     def _pass_on(self, number: int, again: bool) -> None:
         assert self._process is not None

@@ -20,6 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError, RankError
 
 __all__ = ["Watch", "Position", "timeout", "set_timeout", "LIFELINE", "TOGETHER", "APART", "OVER"]
@@ -275,3 +276,6 @@ def _write(state: bytes) -> None:
 
 def _ranks_text(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+
+
+name_errors(__name__, globals(), __all__)

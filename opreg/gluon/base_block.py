@@ -120,7 +120,7 @@ class Block(Checked):
 
     _version = 0
 
-    def __init__(self, prefix: str | None = None, params: ParameterDict | None = None):
+    def __init__(self, prefix: Any = None, params: ParameterDict | None = None):
         if not (prefix is None or isinstance(prefix, str)):
             add = "; children are added by add(block)" if isinstance(prefix, Block) else ""
             raise BlockError(f"{type(self).__name__}: prefix: expected a str or None, got {type(prefix).__name__}{add}")

@@ -13,7 +13,8 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 
-from ..errors import did_you_mean
+from ..core.settings import Checked
+from ..errors import WrongNameError, did_you_mean
 from ..train import initializer
 from ..train.initializer import InitializerLike
 from .base_parameter import Constant, Contexts, Dims, Parameter
@@ -22,7 +23,7 @@ from .errors import BlockError
 __all__ = ["ParameterDict", "brief"]
 
 
-class ParameterDict:
+class ParameterDict(Checked):
     """Parameters by their full names, in the order in which they were made.
 
     Parameters
@@ -51,7 +52,7 @@ class ParameterDict:
         try:
             return self._params[key]
         except KeyError:
-            raise KeyError(f"there is no parameter {key!r}. {did_you_mean(key, self._params)}") from None
+            raise WrongNameError(f"there is no parameter {key!r}. {did_you_mean(key, self._params)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._params)
@@ -130,7 +131,7 @@ class ParameterDict:
         parameter = self._get_impl(name)
         if parameter is None:
             if value is None:
-                raise KeyError(f"No constant named '{name}'. Please specify value if you want to create a new "
+                raise WrongNameError(f"No constant named '{name}'. Please specify value if you want to create a new "
                                "constant.")
             parameter = self._params[name] = Constant(name, value)
         elif value is not None:

@@ -312,7 +312,8 @@ class Trainer(Checked):
         if self._update_on_kvstore:
             if self._params_to_init:
                 raise BlockError("Cannot save trainer states when some parameters are not yet initialized in kvstore.")
-            self._kvstore.save_optimizer_states(fname, dump_optimizer=True, format=format)
+            other = {} if format == "npz" else {"format": format}  # a user's store may have no formats
+            self._kvstore.save_optimizer_states(fname, dump_optimizer=True, **other)
             return
         with atomic_write(fname) as file:
             file.write(self._updaters[0].get_states(dump_optimizer=True, format=format))

@@ -22,6 +22,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
 from ..core.files import atomic_write, reading
+from ..core.named_errors import name_errors
 from ..core.settings import number, whole_number
 from ..train.test_data import nearby
 from .structure import gluon_value
@@ -232,3 +233,6 @@ def replace_file(src: str | os.PathLike[str], dst: str | os.PathLike[str]) -> No
     except OSError:
         Path(src).unlink(missing_ok=True)
         raise
+
+
+name_errors(__name__, globals(), __all__)

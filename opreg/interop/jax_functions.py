@@ -90,6 +90,25 @@ def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     return _jax_callback(program, inputs, seed)
 
 
+def _on_host(work: Callable[..., list[NDArray]], structs: Sequence[Any], *groups: Sequence[Any]) -> list[Any]:
+    """Compute on arrays of the host; the results' shapes are known in advance."""
+    import jax
+
+    lengths = [len(group) for group in groups]
+
+    def back(*flat: Any) -> list[np.ndarray]:
+        remaining, parts = list(flat), []
+        for length in lengths:
+            parts.append(remaining[:length])
+            remaining = remaining[length:]
+        return [np.asarray(result.asnumpy(), struct.dtype) for result, struct in zip(work(*parts), structs)]
+
+    if not structs:
+        return []
+    return list(jax.pure_callback(back, list(structs), *[each for group in groups for each in group],
+                                  vmap_method="sequential"))
+
+
 def _jax_callback(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
     """The operator as a callback, with its gradient, and the gradient of that."""
     import jax
@@ -105,22 +124,6 @@ def _jax_callback(program: Program, inputs: Sequence[Any], seed: Any) -> list[An
 
     def split(arrays: Sequence[Any]) -> tuple[list[NDArray], int | None]:
         return [*map(_array, arrays[:count])], int(arrays[count]) if len(arrays) > count else None
-
-    def host(work: Callable[..., list[NDArray]], structs: Sequence[Any], *groups: Sequence[Any]) -> list[Any]:
-        """Compute on arrays of the host; the results' shapes are known in advance."""
-        lengths = [len(group) for group in groups]
-
-        def back(*flat: Any) -> list[np.ndarray]:
-            remaining, parts = list(flat), []
-            for length in lengths:
-                parts.append(remaining[:length])
-                remaining = remaining[length:]
-            return [np.asarray(gradient.asnumpy(), struct.dtype) for gradient, struct in zip(work(*parts), structs)]
-
-        if not structs:
-            return []
-        return list(jax.pure_callback(back, list(structs), *[each for group in groups for each in group],
-                                      vmap_method="sequential"))
 
     def forward(values: Sequence[Any]) -> list[NDArray]:
         arrays, number = split(values)
@@ -141,21 +144,21 @@ def _jax_callback(program: Program, inputs: Sequence[Any], seed: Any) -> list[An
 
     @jax.custom_vjp
     def gradient(values: list[Any], heads: list[Any]) -> list[Any]:
-        return host(first, grads_of, values, heads)
+        return _on_host(first, grads_of, values, heads)
 
     def gradient_fwd(values: list[Any], heads: list[Any]) -> tuple[list[Any], Any]:
         return gradient(values, heads), (values, heads)
 
     def gradient_bwd(residuals: Any, tops: list[Any]) -> tuple[list[Any], list[Any]]:
         values, heads = residuals
-        gradients = host(second, [*heads_of, *grads_of], values, heads, tops)
+        gradients = _on_host(second, [*heads_of, *grads_of], values, heads, tops)
         return spread(gradients[len(heads):]), gradients[:len(heads)]
 
     gradient.defvjp(gradient_fwd, gradient_bwd)
 
     @jax.custom_vjp
     def function(values: list[Any]) -> list[Any]:
-        return host(forward, results, values)
+        return _on_host(forward, results, values)
 
     def function_fwd(values: list[Any]) -> tuple[list[Any], Any]:
         return function(values), values

@@ -12,7 +12,8 @@ from ..cells.cell import Cell, converted
 from ..cells.parameter import Parameter, assign
 from ..cells.tensor import Tensor, tensor
 from ..cells.tree import mapped
-from ..core.settings import flag, real_number, whole_number
+from ..core.named_errors import name_errors
+from ..core.settings import Checked, flag, real_number, whole_number
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, refuse_keywords
 from . import ops
@@ -59,7 +60,7 @@ def all_finite(inputs: Any) -> Tensor:
 # ------------------------------------------------------------------------------ loss scales of functions
 
 
-class LossScaler(ABC):
+class LossScaler(Checked, ABC):
     """Base of loss scales: derive from it, and define ``scale``, ``unscale`` and ``adjust``."""
 
     @abstractmethod
@@ -146,7 +147,7 @@ class DynamicLossScaler(StaticLossScaler):
 # ---------------------------------------------------------------------------------- loss scales of networks
 
 
-class LossScaleManager:
+class LossScaleManager(Checked):
     """Base of loss scale managers: derive from it, and define all three methods."""
 
     def get_loss_scale(self) -> Any:
@@ -313,7 +314,7 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
     4.0
     """
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+        raise ArgumentError(f"build_train_network: optimizer must be an Optimizer, got {type(optimizer).__name__}")
     if level not in LEVELS:
         raise ArgumentError(f"build_train_network: level must be one of {', '.join(LEVELS)}, got {level!r}")
     if boost_level != "O0":
@@ -322,7 +323,7 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
     manager = settings["loss_scale_manager"] if "loss_scale_manager" in settings else \
         DynamicLossScaleManager() if level == "O2" else None
     if manager is not None and not isinstance(manager, LossScaleManager):
-        raise TypeError("build_train_network: loss_scale_manager must be a LossScaleManager, got "
+        raise ArgumentError("build_train_network: loss_scale_manager must be a LossScaleManager, got "
                         f"{type(manager).__name__}")
     halves = _lower(network, level, settings)
     if loss_fn is not None:
@@ -340,10 +341,13 @@ def _lower(network: Cell, level: str, settings: dict[str, Any]) -> bool:
     half = as_dtype("float16")
     dtype = as_dtype(settings.get("cast_model_type", half if level in ("O2", "O3") else np.float32))
     if dtype not in (half, np.float32):
-        raise TypeError(f"build_train_network: cast_model_type must be float16 or float32, got {dtype}")
+        raise ArgumentError(f"build_train_network: cast_model_type must be float16 or float32, got {dtype}")
     keep = flag("build_train_network: keep_batchnorm_fp32", settings.get("keep_batchnorm_fp32", level == "O2"))
     if dtype == half:
         lower_most(network, get_black_list() if keep else (), half)
     elif level == "O1":
         auto_mixed_precision(network, level)
     return dtype == half
+
+
+name_errors(__name__, globals(), __all__)

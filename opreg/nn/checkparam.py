@@ -16,6 +16,8 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..errors import ArgumentError
+
 __all__ = ["EQ", "NE", "LT", "LE", "GT", "GE", "INC_NEITHER", "INC_LEFT", "INC_RIGHT", "INC_BOTH", "IN", "NOT_IN",
            "args_type_check", "check", "check_bool", "check_element_type_of_dict", "check_element_type_of_iterable",
            "check_equal_int", "check_float", "check_float_range", "check_int", "check_int_range", "check_is_float",
@@ -60,10 +62,10 @@ def check(arg_name: str, arg_value: Any, value_name: str, value: Any, rel: int =
 def check_is_number(arg_value: Any, arg_type: type, arg_name: str | None = None, prim_name: str | None = None) -> Any:
     """Refuse a value that is no number of the type, ``int`` or ``float``, and NaN and infinities."""
     if not isinstance(arg_value, arg_type) or isinstance(arg_value, bool):
-        raise TypeError(f"{_subject(arg_name, prim_name)} must be {arg_type.__name__}, but got {arg_value!r} of type "
-                        f"{type(arg_value).__name__}.")
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {arg_type.__name__}, but got {arg_value!r} of "
+                            f"type {type(arg_value).__name__}.")
     if arg_value != arg_value or arg_value in (float("inf"), -float("inf")):
-        raise ValueError(f"{_subject(arg_name, prim_name)} must be a finite number, but got {arg_value}.")
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be a finite number, but got {arg_value}.")
     return arg_value
 
 
@@ -73,7 +75,7 @@ def _check_number(arg_type: type, arg_value: Any, value: Any, rel: int, arg_name
     check_is_number(arg_value, arg_type, arg_name, prim_name)
     text, compare = _BETWEEN_TWO[rel]
     if not compare(arg_value, value):
-        raise ValueError(f"{_subject(arg_name, prim_name)} must be {arg_type.__name__} and {text} {value}, but got "
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {arg_type.__name__} and {text} {value}, but got "
                          f"{arg_value}.")
     return arg_value
 
@@ -83,16 +85,16 @@ def check_number_range(arg_value: Any, lower_limit: float, upper_limit: float, r
     """Refuse a value that is no number of the type, or outside of two limits."""
     opening, closing, above, below = _RANGES[rel]
     if not isinstance(arg_value, value_type) or isinstance(arg_value, bool):
-        raise TypeError(f"{_subject(arg_name, prim_name)} must be {value_type.__name__}, but got {arg_value!r} of type "
-                        f"{type(arg_value).__name__}.")
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {value_type.__name__}, but got {arg_value!r} "
+                            f"of type {type(arg_value).__name__}.")
     if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
-        raise ValueError(f"{_subject(arg_name, prim_name)} must be in range of {opening}{lower_limit}, {upper_limit}"
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be in range of {opening}{lower_limit}, {upper_limit}"
                          f"{closing}, but got {arg_value}.")
     return arg_value
 
 
 def _number_check(name: str, text: str, arg_type: type, rel: int) -> Callable[..., Any]:
-    """A check of numbers against 0."""
+    """A function that checks the relation of a number to 0."""
     def checked(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> Any:
         return _check_number(arg_type, arg_value, 0, rel, arg_name, prim_name)
 
@@ -169,7 +171,7 @@ def check_float_range(arg_value: Any, lower_limit: float, upper_limit: float, re
 def check_bool(arg_value: Any, arg_name: str | None = None, prim_name: str | None = None) -> bool:
     """Refuse a value that is no bool."""
     if not isinstance(arg_value, bool):
-        raise TypeError(f"{_subject(arg_name, prim_name)} must be a bool, but got {arg_value!r}.")
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be a bool, but got {arg_value!r}.")
     return arg_value
 
 
@@ -177,7 +179,7 @@ def check_string(arg_value: Any, valid_values: Sequence[str], arg_name: str | No
                  prim_name: str | None = None) -> str:
     """Refuse a value that is none of some texts."""
     if not (isinstance(arg_value, str) and arg_value in valid_values):
-        raise ValueError(f"{_subject(arg_name, prim_name)} must be str and must be in {list(valid_values)}, but got "
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be str and must be in {list(valid_values)}, but got "
                          f"{arg_value!r}.")
     return arg_value
 
@@ -185,7 +187,7 @@ def check_string(arg_value: Any, valid_values: Sequence[str], arg_name: str | No
 def check_isinstance(arg_name: str, arg_value: Any, classes: type | tuple[type, ...]) -> Any:
     """Refuse a value that is no instance of the classes, with a ValueError."""
     if not isinstance(arg_value, classes):
-        raise ValueError(f"{_subject(arg_name, None)} should be an instance of "
+        raise ArgumentError(f"{_subject(arg_name, None)} should be an instance of "
                          f"{_names(classes if isinstance(classes, tuple) else (classes,))}, but got {arg_value!r}.")
     return arg_value
 
@@ -194,7 +196,7 @@ def check_value_type(arg_name: str, arg_value: Any, valid_types: Any, prim_name:
     """Refuse a value that has none of some types; a bool needs ``bool`` among them."""
     types = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if not isinstance(arg_value, types) or (isinstance(arg_value, bool) and bool not in types):
-        raise TypeError(f"{_subject(arg_name, prim_name)} should be {_names(types)}, but got type "
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} should be {_names(types)}, but got type "
                         f"'{type(arg_value).__name__}'.")
     return arg_value
 
@@ -206,7 +208,7 @@ def check_subclass(arg_name: str, type_: Any, template_types: Any, prim_name: st
     for each in templates:
         if type_ == each or (inspect.isclass(type_) and inspect.isclass(each) and issubclass(type_, each)):
             return
-    raise TypeError(f"{_subject(arg_name, prim_name)} must be a subclass of {_names(templates)}, but got {type_}."
+    raise ArgumentError(f"{_subject(arg_name, prim_name)} must be a subclass of {_names(templates)}, but got {type_}."
                     f"{f' {addition_error_info}' if addition_error_info else ''}")
 
 
@@ -238,8 +240,8 @@ def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[[Callable[.
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             for name, value in signature.bind(*args, **kwargs).arguments.items():
                 if name in expected and value is not None and not isinstance(value, expected[name]):
-                    raise TypeError(f"The parameter '{name}' of {function.__name__} must be {expected[name]}, but got "
-                                    f"{type(value)}.")
+                    raise ArgumentError(f"The parameter '{name}' of {function.__name__} must be {expected[name]}, "
+                                        f"but got {type(value)}.")
             return function(*args, **kwargs)
 
         return wrapped

@@ -24,6 +24,7 @@ from ..cells.parameter import LONGEST_NAME, Parameter
 from ..cells.tensor import has_values, tensor
 from ..cells.tensor_base import is_number
 from ..core.files import atomic_write
+from ..core.named_errors import name_errors
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError, warn
 
@@ -105,7 +106,7 @@ def save_checkpoint(save_obj: Saved, ckpt_file_name: str | os.PathLike, integrat
 
 def _path(owner: str, name: object) -> str:
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"{owner}: the name of the file must be text, got {type(name).__name__}")
+        raise ArgumentError(f"{owner}: the name of the file must be text, got {type(name).__name__}")
     return os.fsdecode(name)
 
 
@@ -119,15 +120,15 @@ def _names_and_arrays(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
     elif isinstance(save_obj, (list, tuple)):
         for i, entry in enumerate(save_obj):
             if not isinstance(entry, Mapping) or not {"name", "data"} <= set(entry):
-                raise TypeError(f"save_checkpoint: element {i} must be a dict with 'name' and 'data', got "
+                raise ArgumentError(f"save_checkpoint: element {i} must be a dict with 'name' and 'data', got "
                                 f"{sorted(entry, key=str) if isinstance(entry, Mapping) else type(entry).__name__}")
         pairs = [(entry["name"], entry["data"]) for entry in save_obj]
     else:
-        raise TypeError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
+        raise ArgumentError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
     visited: set[str] = set()
     for name, value in pairs:
         if not isinstance(name, str):
-            raise TypeError(f"save_checkpoint: names must be text, got {type(name).__name__}")
+            raise ArgumentError(f"save_checkpoint: names must be text, got {type(name).__name__}")
         if not name.strip() or len(name) > LONGEST_NAME:
             raise ArgumentError(f"save_checkpoint: a name has 1 to {LONGEST_NAME} characters, got {len(name)}")
         if name in visited or name == _CHECKSUM:
@@ -141,7 +142,7 @@ def _array(label: str, value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray) or is_number(value):
         value = tensor(value)
     if not has_values(value):
-        raise TypeError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
+        raise ArgumentError(f"save_checkpoint: {label} must be a Tensor or a number, got {type(value).__name__}")
     return value.asnumpy()
 
 
@@ -225,7 +226,7 @@ def _text(path: str, name: str, array: np.ndarray) -> str:
 def _prefixes(what: str, prefixes: str | Sequence[str] | None) -> tuple[str, ...]:
     listed = () if prefixes is None else (prefixes,) if isinstance(prefixes, str) else prefixes
     if not isinstance(listed, (tuple, list)) or not all(isinstance(prefix, str) for prefix in listed):
-        raise TypeError(f"load_checkpoint: {what} must be text or a list of texts, got {prefixes!r}")
+        raise ArgumentError(f"load_checkpoint: {what} must be text or a list of texts, got {prefixes!r}")
     return tuple(listed)
 
 
@@ -323,14 +324,14 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
     ([], [])
     """
     if not isinstance(net, Cell):
-        raise TypeError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")
+        raise ArgumentError(f"load_param_into_net: net must be a Cell, got {type(net).__name__}")
     if not isinstance(parameter_dict, Mapping):
-        raise TypeError(f"load_param_into_net: parameter_dict must be a dict, got {type(parameter_dict).__name__}")
+        raise ArgumentError(f"load_param_into_net: parameter_dict must be a dict, got {type(parameter_dict).__name__}")
     if not isinstance(strict_load, bool):
-        raise TypeError(f"load_param_into_net: strict_load must be a bool, got {type(strict_load).__name__}")
+        raise ArgumentError(f"load_param_into_net: strict_load must be a bool, got {type(strict_load).__name__}")
     for name, value in parameter_dict.items():
         if type(name) is not str or not isinstance(value, (Parameter, str)):
-            raise TypeError("load_param_into_net: parameter_dict must have Parameters by name, got "
+            raise ArgumentError("load_param_into_net: parameter_dict must have Parameters by name, got "
                             f"{type(value).__name__} under {name!r}")
     loaded = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
     parameters = {parameter.name: parameter for parameter in net.get_parameters()}
@@ -388,3 +389,6 @@ def _check(parameter: Parameter, incoming: Parameter, strict: bool) -> None:
     if not alike:
         raise DTypeError(f"load_param_into_net: {parameter.name} has dtype {parameter.dtype}, got {incoming.dtype} "
                          f"from {incoming.name}{', and strict_load allows no cast' if strict else ''}")
+
+
+name_errors(__name__, globals(), __all__)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..aliases import inner
 from ..cells.parameter import Parameter
 from ..cells.tensor import Tensor
+from ..core.named_errors import name_errors
 from ..distributed import Group, add_group, drop_group, group, world
 from ..distributed.launchers import LOCAL_RANKS, LOCAL_SIZES, number_of_launcher
 from ..errors import ArgumentError
@@ -71,7 +72,7 @@ def release() -> None:
 
 def _group(name: str) -> Group:
     if not isinstance(name, str):
-        raise TypeError(f"communication: group must be the name of a group, got {type(name).__name__}")
+        raise ArgumentError(f"communication: group must be the name of a group, got {type(name).__name__}")
     return group(name)
 
 
@@ -153,3 +154,6 @@ def broadcast_parameters(parameters: Iterable[Parameter], root: int = 0, group: 
     ranks.agree("the parameters", "\n".join(f"{each.name}: {each.dtype} {each.shape}" for each in parameters))
     for parameter in parameters:
         parameter.set_data(Tensor(ranks.broadcast(parameter.asnumpy(), root)))
+
+
+name_errors(__name__, globals(), __all__)

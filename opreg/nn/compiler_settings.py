@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
 from ..cells.context_settings import set_context
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
@@ -47,7 +48,7 @@ def jit_class(cls: C) -> C:
     ...     pass
     """
     if not isinstance(cls, type):
-        raise TypeError(f"Decorator jit_class can only be used for class type, but got {cls}.")
+        raise ArgumentError(f"Decorator jit_class can only be used for class type, but got {cls}.")
     return cls
 
 
@@ -126,7 +127,7 @@ def recompute(block: Callable[..., R], *args: Any, use_reentrant: bool = True, o
     2
     """
     if not callable(block):
-        raise TypeError(f"recompute: expected a Cell or a function, got {type(block).__name__}")
+        raise ArgumentError(f"recompute: expected a Cell or a function, got {type(block).__name__}")
     with nullcontext() if context_fn is None else context_fn()[0]:
         return block(*args, **kwargs)
 
@@ -141,10 +142,13 @@ def set_recursion_limit(recursion_limit: int = 1000) -> None:
 def set_deterministic(deterministic: bool) -> None:
     """Accepted without effect, as ``set_context(deterministic="ON")``."""
     if not isinstance(deterministic, bool):
-        raise TypeError(f"set_deterministic: expected a bool, got {type(deterministic).__name__}")
+        raise ArgumentError(f"set_deterministic: expected a bool, got {type(deterministic).__name__}")
     set_context(deterministic="ON" if deterministic else "OFF")
 
 
 def set_device(device_target: str, device_id: int = 0) -> None:
     """Set the device of new tensors, as ``set_context`` does."""
     set_context(device_target=device_target, device_id=device_id)
+
+
+name_errors(__name__, globals(), __all__)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..cells.tensor import Tensor, from_numpy
 from ..core import generators
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError
 
 __all__ = ["get_rng_state", "set_rng_state", "manual_seed", "initial_seed", "seed"]
@@ -102,3 +103,6 @@ def _decode(value: dict[str, Any]) -> object:
     if "base64" not in value:
         return value
     return np.frombuffer(base64.b64decode(value["base64"]), value["dtype"]).reshape(value["shape"])
+
+
+name_errors(__name__, globals(), __all__)

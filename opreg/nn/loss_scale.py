@@ -16,6 +16,7 @@ from ..cells.tree import tensors
 from ..core.registry import ops as operators
 from ..core.settings import real_number
 from ..core.spec import is_floating, show
+from ..errors import ArgumentError
 from . import ops
 from .ops.collectives import AllReduce
 from .ops.multitype import HyperMap
@@ -31,7 +32,7 @@ def finite(values: Any) -> Tensor:
     """Whether all elements of tensors, in any nesting, are finite: a boolean tensor without dimensions."""
     leaves = tensors(values)
     if not leaves:
-        raise TypeError(f"all_finite: expected tensors, got {type(values).__name__}")
+        raise ArgumentError(f"all_finite: expected tensors, got {type(values).__name__}")
     together: dict[np.dtype, list[Tensor]] = {}
     for leaf in leaves:
         together.setdefault(leaf._dt, []).append(leaf)
@@ -154,10 +155,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             self.loss_scaling_manager = scale_sense
             scale_sense = tensor(np.float32(self.loss_scaling_manager.get_loss_scale()))
         if not isinstance(scale_sense, Tensor):
-            raise TypeError("TrainOneStepWithLossScaleCell: scale_sense must be a Cell or a Tensor, got "
+            raise ArgumentError("TrainOneStepWithLossScaleCell: scale_sense must be a Cell or a Tensor, got "
                             f"{type(scale_sense).__name__}")
         if scale_sense.shape not in ((), (1,)):
-            raise ValueError("TrainOneStepWithLossScaleCell: scale_sense must have the shape () or (1,), got "
+            raise ArgumentError("TrainOneStepWithLossScaleCell: scale_sense must have the shape () or (1,), got "
                              f"{show(scale_sense.shape)}")
         self.scale_sense = Parameter(scale_sense, name="scale_sense")
 
@@ -178,7 +179,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     def set_sense_scale(self, sens: Tensor) -> None:
         """Set the scale; the shape cannot change."""
         if not isinstance(sens, Tensor):
-            raise TypeError(f"TrainOneStepWithLossScaleCell: sens must be a Tensor, got {type(sens).__name__}")
+            raise ArgumentError(f"TrainOneStepWithLossScaleCell: sens must be a Tensor, got {type(sens).__name__}")
         self.scale_sense.set_data(sens)
 
     # building blocks for users' training steps that derive from this class

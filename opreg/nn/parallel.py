@@ -15,6 +15,7 @@ from ..cells.state import STATE
 from ..cells.tensor import Tensor
 from ..cells.tensor_base import TensorBase
 from ..core.cache import cached
+from ..core.named_errors import name_errors
 from ..core.setting_reads import reads_setting
 from ..core.spec import size
 from ..distributed import Group, world
@@ -76,7 +77,7 @@ def set_auto_parallel_context(**settings: object) -> None:
             raise ArgumentError(f"set_auto_parallel_context: parallel_mode must be 'stand_alone' or 'data_parallel', "
                                 f"got {value!r}; networks are not divided among devices here")
         if name in ("gradients_mean", "parameter_broadcast") and not isinstance(value, bool):
-            raise TypeError(f"set_auto_parallel_context: {name} must be a bool, got {type(value).__name__}")
+            raise ArgumentError(f"set_auto_parallel_context: {name} must be a bool, got {type(value).__name__}")
         if name in ("device_num", "global_rank"):
             actual = world().size if name == "device_num" else world().rank
             if value != actual:
@@ -137,7 +138,7 @@ class DistributedGradReducer(Cell):
                  fusion_type: int = 1, group: str = "world"):
         super().__init__(auto_prefix=False)
         if degree is not None and (type(degree) is not int or degree < 1):
-            raise ValueError(f"DistributedGradReducer: degree must be an int of at least 1, got {degree!r}")
+            raise ArgumentError(f"DistributedGradReducer: degree must be an int of at least 1, got {degree!r}")
         self.mean = get_auto_parallel_context("gradients_mean") if mean is None else mean
         self.degree, self.group = find(group).size if degree is None else degree, group
         self._names = [None if getattr(each, "layerwise_parallel", False) else each.name for each in parameters]
@@ -191,3 +192,6 @@ def reducer_for(weights: Sequence[Parameter]) -> DistributedGradReducer | None:
     if _CHOSEN["parameter_broadcast"]:
         broadcast_parameters(weights)
     return DistributedGradReducer(weights)
+
+
+name_errors(__name__, globals(), __all__)

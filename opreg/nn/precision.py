@@ -9,6 +9,7 @@ import numpy as np
 
 from ..cells.cell import Cell, converted
 from ..cells.typing import TensorDType
+from ..core.named_errors import name_errors
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, is_ours
 from . import layers
@@ -105,14 +106,14 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     """
     half = _checked(network, dtype)
     if (white_list is None) == (black_list is None):
-        raise ValueError("custom_mixed_precision: expected either white_list or black_list")
+        raise ArgumentError("custom_mixed_precision: expected either white_list or black_list")
     name, listed = ("white_list", white_list) if black_list is None else ("black_list", black_list)
     kinds = (Cell, Primitive) if black_list is None else (Cell,)
     if not isinstance(listed, list):
-        raise TypeError(f"custom_mixed_precision: {name} must be a list, got {type(listed).__name__}")
+        raise ArgumentError(f"custom_mixed_precision: {name} must be a list, got {type(listed).__name__}")
     for block in listed:
         if not isinstance(block, type) or not issubclass(block, kinds):  # type: ignore[redundant-expr]
-            raise TypeError(f"custom_mixed_precision: {name} must have classes of "
+            raise ArgumentError(f"custom_mixed_precision: {name} must have classes of "
                             f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {block!r}")
     return _lower_some(network, listed, half) if black_list is None else lower_most(network, black_list, half, _FULL)
 
@@ -120,10 +121,10 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
 def _checked(network: object, dtype: TensorDType) -> np.dtype:
     """The half-precision dtype, after a check that the network is a Cell."""
     if not isinstance(network, Cell):
-        raise TypeError(f"mixed precision: network must be a Cell, got {type(network).__name__}")
+        raise ArgumentError(f"mixed precision: network must be a Cell, got {type(network).__name__}")
     half = as_dtype(dtype)
     if half.name not in ("float16", "bfloat16"):
-        raise ValueError(f"mixed precision: dtype must be float16 or bfloat16, got {half.name}")
+        raise ArgumentError(f"mixed precision: dtype must be float16 or bfloat16, got {half.name}")
     return half
 
 
@@ -168,3 +169,6 @@ class _Lowered(Primitive):
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         return converted(self.primitive(*converted(inputs, self._half), **keywords), _FULL)
+
+
+name_errors(__name__, globals(), __all__)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..aliases import inner
 from ..cells.context_settings import no_setting
+from ..core.named_errors import name_errors
 from ..core.setting_reads import reads_setting
 from ..distributed import world
 from ..errors import did_you_mean
@@ -114,3 +115,6 @@ class _Context:
 def auto_parallel_context() -> _Context:
     """The context as an object."""
     return _Context()
+
+
+name_errors(__name__, globals(), __all__)

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 def _cell(owner: str, name: str, value: C) -> C:
     if not isinstance(value, Cell):
-        raise TypeError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
+        raise ArgumentError(f"{owner}: {name} must be a Cell, got {type(value).__name__}")
     return value
 
 
@@ -134,12 +134,13 @@ class ForwardValueAndGrad(Cell):
                  get_by_list: bool = False, sens_param: bool = False):
         super().__init__(auto_prefix=False)
         if not callable(network):
-            raise TypeError(f"ForwardValueAndGrad: network must be a Cell or a function, got {type(network).__name__}")
+            raise ArgumentError("ForwardValueAndGrad: network must be a Cell or a function, got "
+                                f"{type(network).__name__}")
         self.get_all = flag("ForwardValueAndGrad: get_all", get_all)
         self.get_by_list = flag("ForwardValueAndGrad: get_by_list", get_by_list)
         self.sens_param = flag("ForwardValueAndGrad: sens_param", sens_param)
         if get_by_list and not isinstance(weights, (tuple, list)):
-            raise TypeError("ForwardValueAndGrad: with get_by_list weights must be a list of Parameters, got "
+            raise ArgumentError("ForwardValueAndGrad: with get_by_list weights must be a list of Parameters, got "
                             f"{type(weights).__name__}")
         self.network = network
         if isinstance(network, Cell):
@@ -210,9 +211,9 @@ class TrainOneStepCell(Cell):
     def __init__(self, network: Cell, optimizer: Optimizer, sens: float | None = None, return_grad: bool = False):
         super().__init__(auto_prefix=False)
         if sens is not None and not is_number(sens):
-            raise TypeError(f"TrainOneStepCell: sens must be a number, got {type(sens).__name__}")
+            raise ArgumentError(f"TrainOneStepCell: sens must be a number, got {type(sens).__name__}")
         if sens is not None and sens == 0:
-            raise ValueError("TrainOneStepCell: sens must not be 0")
+            raise ArgumentError("TrainOneStepCell: sens must not be 0")
         self.network = _cell("TrainOneStepCell", "network", network)
         self.optimizer = _cell("TrainOneStepCell", "optimizer", optimizer)
         self.network.set_grad()
@@ -256,7 +257,7 @@ class ParameterUpdate(Cell):
     def __init__(self, param: Parameter):
         super().__init__(auto_prefix=False)
         if not isinstance(param, Parameter):
-            raise TypeError(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param).__name__}.")
+            raise ArgumentError(f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param).__name__}.")
         self._param = param
 
     def construct(self, x: Tensor) -> Tensor:

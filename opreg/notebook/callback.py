@@ -155,7 +155,7 @@ class LiveBokehChart:
     display_freq : float
         Seconds from one drawing to the next.
     batch_size, frequent : int
-        As ``PandasLogger`` has them, for one of its own.
+        The settings of its own ``PandasLogger``.
     """
 
     def __init__(self, pandas_logger: PandasLogger | None, metric_name: str, display_freq: float = 10,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.named_errors import name_errors
 from opreg.core.registry import ops
 
 from .functions import by_numpy, call_numpy
@@ -109,3 +110,6 @@ def lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
 
 qr, matrix_rank, matrix_power, multi_dot, cond = map(by_numpy, (
     "linalg.qr", "linalg.matrix_rank", "linalg.matrix_power", "linalg.multi_dot", "linalg.cond"))
+
+
+name_errors(__name__, globals(), __all__)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from opreg.core.named_errors import name_errors
 from opreg.core.registry import ops
 from opreg.errors import ArgumentError
 from opreg.ndarray import random as drawn
@@ -351,3 +352,6 @@ def multivariate_normal(mean: Any, cov: Any, size: Any = None, check_valid: Any 
     noise = rng.standard_normal((*(() if size is None else _shape(size)), *batch))
     rows = vectors * np.sqrt(scales)[..., None, :] @ noise[..., None]
     return new_array(mean + rows[..., 0], dtype=np.float32)
+
+
+name_errors(__name__, globals(), __all__)

@@ -115,7 +115,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     return ops._npi_rot90(as_value(m), k=int(k), axes=tuple(axes))
 
 
-def _raising(rank: int) -> None:
+def _define_atleast(rank: int) -> None:
     def function(*arys: Any) -> Any:
         values = [as_value(each) for each in arys]
         raised = get(f"_np_atleast_{rank}d")(*values, num_args=len(values))
@@ -125,7 +125,7 @@ def _raising(rank: int) -> None:
 
 
 for _rank in (1, 2, 3):
-    _raising(_rank)
+    _define_atleast(_rank)
 
 
 @register
@@ -339,7 +339,7 @@ def full_like(a: Any, fill_value: Any, dtype: DTypeLike = None, order: str = "C"
                                     dtype=None if dtype is None else as_dtype(dtype)), out)
 
 
-def _sharing(name: str) -> None:
+def _define_shares_memory(name: str) -> None:
     def function(a: Any, b: Any, max_work: Any = None) -> bool:
         left, right = as_value(a), as_value(b)
         return left._ctx == right._ctx and bool(getattr(left._ctx.xp, name)(left._data, right._data))
@@ -347,5 +347,5 @@ def _sharing(name: str) -> None:
     register_as(name, "Whether two arrays have memory in common.", function)
 
 
-_sharing("may_share_memory")
-_sharing("shares_memory")
+_define_shares_memory("may_share_memory")
+_define_shares_memory("shares_memory")

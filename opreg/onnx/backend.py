@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.errors import ArgumentError
 
+from ..core.named_errors import name_errors
 from .importing.api import read_model
 from .importing.api import run_model as _run
 from .importing.graph import Model
@@ -84,3 +85,6 @@ def supports_device(device: str) -> bool:
 def is_compatible(model: Any, device: str = "CPU", **keywords: Any) -> bool:
     """Whether a model may be run."""
     return supports_device(device)
+
+
+name_errors(__name__, globals(), __all__)

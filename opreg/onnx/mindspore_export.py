@@ -8,6 +8,8 @@ from typing import Any
 from opreg import onnx
 from opreg.errors import ArgumentError
 
+from ..core.named_errors import name_errors
+
 __all__ = ["export"]
 
 #: Formats of MindSpore, which are not written.
@@ -59,3 +61,6 @@ def export(net: Any, *inputs: Any, file_name: str | os.PathLike[str], file_forma
         raise ArgumentError("export: files are not encrypted; enc_key must be None")
     path = os.fspath(file_name)
     onnx.export(net, path if path.endswith(".onnx") else f"{path}.onnx", *inputs)
+
+
+name_errors(__name__, globals(), __all__)

@@ -19,6 +19,7 @@ from opreg.core.registry import names
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean
 from opreg.typing import Array
 
+from ..core.named_errors import name_errors
 from .backend import one_node
 from .importing import api, rows
 from .importing.graph import ordinary, registered
@@ -275,3 +276,6 @@ def _body(model: Any, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype], e
         return results if len(results) > 1 else results[0]
 
     return body
+
+
+name_errors(__name__, globals(), __all__)

@@ -128,7 +128,7 @@ class _Net:
                 self.below.append([])
         return [link.source, *[chain[row] for row in range(first + 1, last)], link.target]
 
-    def apart(self, left: int, right: int) -> float:
+    def distance(self, left: int, right: int) -> float:
         """The smallest distance between the middles of neighbours."""
         between = _BETWEEN if left < self.real and right < self.real else _BESIDE
         return (self.widths[left] + self.widths[right]) / 2 + between
@@ -255,7 +255,7 @@ def _fit_positions(targets: Sequence[float], weights: Sequence[float], apart: Se
 def _coordinates(net: _Net, sweeps: int) -> list[float]:
     """The middle of every item and dummy item."""
     x = [0.0] * len(net.row)
-    apart = [[net.apart(left, right) for left, right in pairwise(row)] for row in net.order]
+    apart = [[net.distance(left, right) for left, right in pairwise(row)] for row in net.order]
     for row, steps in zip(net.order, apart):
         at = -sum(steps) / 2
         for item, step in zip(row, [*steps, 0.0]):

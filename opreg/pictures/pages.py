@@ -21,6 +21,7 @@ from opreg.symbol.inspect.profile import Profile
 from opreg.symbol.inspect.work import time_text
 from opreg.symbol.symbol import Symbol
 
+from ..core.named_errors import name_errors
 from .drawing import SEVERAL, Drawing
 from .graph_facts import GraphFacts, facts_of
 from .layout import Level, lay_out
@@ -236,3 +237,6 @@ def _outline(level: Level, drawing: Drawing, numbers: dict[int, int]) -> Iterato
                  ("shape", facts.get("gives", "")), ("time", facts.get("takes", "")))
         yield f'<div class="row" data-node="{numbers[id(box)]}">' + "".join(
             f'<span class="{name}">{html_text(text)}</span>' for name, text in cells) + "</div>"
+
+
+name_errors(__name__, globals(), __all__)

@@ -18,6 +18,7 @@ from opreg.core.graph import Graph, Node
 from opreg.core.reports import printable
 from opreg.errors import ArgumentError, DeviceError, refuse_keywords
 
+from ..core.named_errors import name_errors
 from .drawing import Drawing
 from .graph_facts import GraphFacts, facts_of
 from .labels import COLOURS, detail, kind_of
@@ -272,3 +273,6 @@ def _unique(graph: Graph) -> dict[Node, str]:
         again[written] = 1
         names[node] = written
     return names
+
+
+name_errors(__name__, globals(), __all__)

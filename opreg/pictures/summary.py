@@ -15,6 +15,7 @@ from opreg.core.spec import is_known, size
 from opreg.errors import OpError
 from opreg.symbol.json import stored_name
 
+from ..core.named_errors import name_errors
 from .graph_facts import GraphFacts, by_sample, examples, facts_of, roles
 
 __all__ = ["print_summary", "rows_of_cell"]
@@ -204,3 +205,6 @@ def rows_of_cell(cell: Cell, inputs: tuple[Any, ...]) -> tuple[list[_Row], list[
 
 def _count(parameters: Sequence[Parameter]) -> str:
     return str(sum(size(parameter.shape) for parameter in parameters))
+
+
+name_errors(__name__, globals(), __all__)

@@ -20,6 +20,7 @@ from opreg.symbol.inspect.work import scaled, time_text, title_of
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
+from ..core.named_errors import name_errors
 from .graph_facts import facts_of
 from .layout import lay_out
 from .summary import rows_of_cell
@@ -197,3 +198,6 @@ class _Right:
 def _cut(caption: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     hidden = len(rows) - _ROWS
     return table(caption + (f"; {hidden} more" if hidden > 0 else ""), head, rows[:_ROWS])
+
+
+name_errors(__name__, globals(), __all__)

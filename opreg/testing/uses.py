@@ -160,7 +160,7 @@ class Use(Subject):
         attributes = dict(self.given)
         if self.op.signature.variadic and self.op.signature.variadic not in attributes:
             attributes[self.op.signature.variadic] = len(self.arrays)
-        attributes = self.op.signature.noted(dict(zip(self.op.signature.input_names, self.arrays))
+        attributes = self.op.signature.with_given_inputs(dict(zip(self.op.signature.input_names, self.arrays))
                                              if self.op.signature.optional else {}, attributes)
         self.attrs = self.op.complete(attributes)
 

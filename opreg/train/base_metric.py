@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.named_errors import name_errors
 from ..core.settings import Checked
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .named import Named
@@ -168,3 +169,6 @@ def name_value_pairs(entry: tuple[Any, Any]) -> list[tuple[str, float]]:
     """The result of ``get``, with one name or several, as pairs."""
     names, values = (part if isinstance(part, list) else [part] for part in entry)
     return list(zip(names, values))
+
+
+name_errors(__name__, globals(), __all__)

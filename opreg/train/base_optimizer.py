@@ -19,6 +19,7 @@ from ..builtin.optimizers.bound_updates import Row, WeightGroup
 from ..core.attrs import Amount
 from ..core.cache import cached
 from ..core.mode import MODE
+from ..core.named_errors import name_errors
 from ..core.other_names import UPDATES
 from ..core.registry import get, ops
 from ..core.settings import Checked, number
@@ -627,3 +628,6 @@ class Optimizer(Checked):
 
 
 _RATE_METHODS = _rate_methods(Optimizer)
+
+
+name_errors(__name__, globals(), __all__)

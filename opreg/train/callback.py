@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..aliases import inner
 from ..core.attrs import Positive
+from ..core.named_errors import name_errors
 from ..core.progress import Line, is_enabled
 from ..core.settings import Checked, whole_number
 from .checkpoint import BatchEndParam, save_checkpoint
@@ -152,7 +153,7 @@ class ProgressBar(Checked):
         return f"[{'=' * filled}{'-' * (self.bar_len - filled)}] {math.ceil(100.0 * part)}%"
 
 
-class LogValidationMetricsCallback:
+class LogValidationMetricsCallback(Checked):
     """A callback for the end of a validation: logs its metrics."""
 
     def __call__(self, param: BatchEndParam) -> None:
@@ -160,3 +161,6 @@ class LogValidationMetricsCallback:
         if param.eval_metric:
             for name, value in param.eval_metric.get_name_value():
                 logging.info("Epoch[%d] Validation-%s=%f", param.epoch, name, value)
+
+
+name_errors(__name__, globals(), __all__)

@@ -12,6 +12,7 @@ from opreg.symbol.json import load as load_symbol
 from opreg.symbol.symbol import Symbol
 
 from ..core.files import atomic_writes
+from ..core.named_errors import name_errors
 from ..core.settings import whole_number
 from ..errors import FileFormatError
 
@@ -113,3 +114,6 @@ def load_params(prefix: str, epoch: int) -> tuple[dict[str, NDArray], dict[str, 
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, dict[str, NDArray], dict[str, NDArray]]:
     """Symbol, weights and auxiliary states of a checkpoint."""
     return load_symbol(f"{prefix}-symbol.json"), *load_params(prefix, epoch)
+
+
+name_errors(__name__, globals(), __all__)

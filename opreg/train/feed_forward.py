@@ -13,6 +13,7 @@ from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.settings import Checked
 from ..core.states import beginnings
 from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
@@ -38,7 +39,7 @@ __all__ = ["FeedForward"]
 _LOGGED = LogValidationMetricsCallback()
 
 
-class FeedForward:
+class FeedForward(Checked):
     """A network with one input and one label, which ``fit`` trains and ``predict`` runs.
 
     Parameters
@@ -80,7 +81,7 @@ class FeedForward:
         self.symbol: Any = symbol if hasattr(symbol, "list_arguments") else None
         self.sym_gen: Any = None if self.symbol is not None else symbol
         if self.symbol is None and not callable(symbol):
-            raise TypeError("FeedForward: expected a Symbol, or a function that makes one, got "
+            raise ArgumentError("FeedForward: expected a Symbol, or a function that makes one, got "
                             f"{type(symbol).__name__}")
         self.ctx = [cpu()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
         self.num_epoch, self.epoch_size, self.begin_epoch = num_epoch, epoch_size, begin_epoch
@@ -149,14 +150,14 @@ class FeedForward:
         """An iterator over batches, from an iterator or arrays."""
         if not isinstance(X, (np.ndarray, NDArray)):
             if not isinstance(X, DataIter) and not hasattr(X, "provide_data"):
-                raise TypeError(f"X: expected a DataIter, an NDArray or a NumPy array, got {type(X).__name__}")
+                raise ArgumentError(f"X: expected a DataIter, an NDArray or a NumPy array, got {type(X).__name__}")
             return X
         if y is None:
             if is_train:
                 raise ArgumentError("y: labels are needed beside an array")
             y = np.zeros(X.shape[0])
         if not isinstance(y, (np.ndarray, NDArray)):
-            raise TypeError(f"y: expected an array, since X is one, got {type(y).__name__}")
+            raise ArgumentError(f"y: expected an array, since X is one, got {type(y).__name__}")
         if X.shape[0] != y.shape[0]:
             raise ShapeError(f"X has {X.shape[0]} samples, y has {y.shape[0]}")
         if y.ndim == 2 and y.shape[1] == 1:
@@ -169,7 +170,7 @@ class FeedForward:
     def _init_eval_iter(self, eval_data: Any) -> Any:
         if not isinstance(eval_data, (tuple, list)):
             if eval_data is not None and not isinstance(eval_data, DataIter) and not hasattr(eval_data, "reset"):
-                raise TypeError("eval_data: expected a DataIter, or a pair of data and labels, got "
+                raise ArgumentError("eval_data: expected a DataIter, or a pair of data and labels, got "
                                 f"{type(eval_data).__name__}")
             return eval_data
         if len(eval_data) != 2 or eval_data[0] is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from ..errors import ArgumentError
+
 __all__ = ["check_value_type"]
 
 
@@ -22,16 +24,16 @@ def check_value_type(arg_name: str, arg_value: object, valid_types: type | Itera
     """
     kinds = (valid_types,) if isinstance(valid_types, type) else tuple(valid_types)
     if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds):
-        raise TypeError(f"{arg_name} must be of {' or '.join(kind.__name__ for kind in kinds)}, got "
+        raise ArgumentError(f"{arg_name} must be of {' or '.join(kind.__name__ for kind in kinds)}, got "
                         f"{type(arg_value).__name__}")
 
 
 def _make_directory(path: str, arg_name: str = "path") -> str:
     """Make a folder and its parents; returns its absolute path."""
     if not isinstance(path, str):
-        raise TypeError(f"{arg_name} must be text, got {type(path).__name__}")
+        raise ArgumentError(f"{arg_name} must be text, got {type(path).__name__}")
     if not path.strip():
-        raise ValueError(f"{arg_name} must not be blank")
+        raise ArgumentError(f"{arg_name} must not be blank")
     real_path = os.path.realpath(path)
     os.makedirs(real_path, exist_ok=True)
     return real_path

@@ -23,6 +23,7 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
 from ..core.attrs import Amount
+from ..core.named_errors import name_errors
 from ..core.settings import Checked
 from ..core.states import INITIALIZER
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
@@ -259,7 +260,7 @@ def _numbers(value: object) -> Any:
         value = value.asnumpy()
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
-    raise TypeError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
+    raise ArgumentError(f"dumps: settings of an initializer must be numbers or text, got {type(value).__name__}")
 
 
 def _size(arr: NDArray) -> str:
@@ -632,3 +633,6 @@ register(Zero, "zeros")
 register(One, "ones")
 for _cls in (Constant, Uniform, Normal, Orthogonal, Xavier, MSRAPrelu, Bilinear, LSTMBias, FusedRNN, Load, Mixed):
     register(_cls)
+
+
+name_errors(__name__, globals(), __all__)

@@ -15,6 +15,7 @@ from typing import Any
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError, did_you_mean
 from .async_store import KIND as _ASYNC
 from .async_store import AsyncKVStore
@@ -55,7 +56,7 @@ def create(name: str = "local") -> KVStoreBase:
     array([2., 2.], dtype=float32)
     """
     if not isinstance(name, str):
-        raise TypeError(f"kvstore: expected the name of a kind, got {type(name).__name__}")
+        raise ArgumentError(f"kvstore: expected the name of a kind, got {type(name).__name__}")
     kind = name.lower()
     if kind in KVStoreBase.kv_registry:
         return KVStoreBase.kv_registry[kind]()
@@ -88,7 +89,7 @@ def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_para
     elif kvstore is None or isinstance(kvstore, KVStoreBase):
         store = kvstore
     else:
-        raise TypeError(f"kvstore: expected a KVStore, its kind or None, got {type(kvstore).__name__}")
+        raise ArgumentError(f"kvstore: expected a KVStore, its kind or None, got {type(kvstore).__name__}")
     return store, store is not None and on_store and store.is_capable(KVStoreBase.OPTIMIZER)
 
 
@@ -98,7 +99,7 @@ def _create_sparse_kvstore(kvstore: KVStoreBase | str | None) -> tuple[KVStoreBa
         return create(kvstore), True
     if isinstance(kvstore, KVStoreBase):
         return kvstore, True
-    raise TypeError(f"kvstore: expected a KVStore or its kind for row_sparse weights, got {type(kvstore).__name__}")
+    raise ArgumentError(f"kvstore: expected a KVStore or its kind for row_sparse weights, got {type(kvstore).__name__}")
 
 
 def _initialize_kvstore(kvstore: Any, param_arrays: Sequence[Sequence[NDArray]], arg_params: Mapping[str, NDArray],
@@ -155,3 +156,6 @@ def _update_params(param_arrays: Sequence[Sequence[NDArray]], grad_arrays: Seque
         else:
             for row in rows:
                 updater(*row)
+
+
+name_errors(__name__, globals(), __all__)

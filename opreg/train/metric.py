@@ -18,6 +18,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
 from ..core.attrs import Amount
+from ..core.named_errors import name_errors
 from ..core.settings import whole_number
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean
 from ..measures import f_score, negative_log_likelihood
@@ -672,3 +673,6 @@ def np(numpy_feval: Measure, name: str | None = None, allow_extra_outputs: bool 
     ('worst', 2.0)
     """
     return CustomMetric(numpy_feval, name, allow_extra_outputs)
+
+
+name_errors(__name__, globals(), __all__)

@@ -135,7 +135,7 @@ class PythonLossModule(PythonModule):
             raise ArgumentError("PythonLossModule: expected one input and one label, got "
                                 f"{', '.join(data_names)} and {', '.join(label_names)}")
         if grad_func is not None and not callable(grad_func):
-            raise TypeError(f"PythonLossModule: grad_func: expected a function, got {type(grad_func).__name__}")
+            raise ArgumentError(f"PythonLossModule: grad_func: expected a function, got {type(grad_func).__name__}")
         self._name, self._grad_func = name, grad_func
         self._scores: Any = None
         self._labels: Any = None

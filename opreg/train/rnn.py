@@ -12,6 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..aliases import inner
+from ..core.named_errors import name_errors
 from . import checkpoint
 from .callback import at_epochs
 from .conv_rnn_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
@@ -76,3 +77,6 @@ def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, 
 def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch that calls ``save_rnn_checkpoint`` every ``period`` epochs."""
     return at_epochs("do_rnn_checkpoint", period, functools.partial(save_rnn_checkpoint, cells, prefix))
+
+
+name_errors(__name__, globals(), __all__)

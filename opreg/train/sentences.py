@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import array
 
+from ..core.named_errors import name_errors
 from ..data.batches import DataBatch, DataDesc, DataIter
 from ..errors import ArgumentError, did_you_mean
 
@@ -142,3 +143,6 @@ class BucketSentenceIter(DataIter):
         return DataBatch([array(data, dtype=self.dtype)], [array(label, dtype=self.dtype)], pad=0, bucket_key=length,
                          provide_data=[self._describe(self.data_name, length)],
                          provide_label=[self._describe(self.label_name, length)])
+
+
+name_errors(__name__, globals(), __all__)

@@ -9,6 +9,7 @@ from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import atomic_write, reading
+from ..core.settings import Checked
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
 from .updater import Updater, get_updater
@@ -20,7 +21,7 @@ K = TypeVar("K", bound="type[KVStoreBase]")
 Key = int | str
 
 
-class KVStoreBase:
+class KVStoreBase(Checked):
     """The interface of stores that modules use; derive from it for another kind, and register the class.
 
     Examples

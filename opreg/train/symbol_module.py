@@ -531,7 +531,8 @@ class Module(BaseModule):
         """
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
-            self._kvstore.save_optimizer_states(fname, format == "mxnet", format)
+            other = {} if format == "npz" else {"dump_optimizer": True, "format": format}  # as in Trainer
+            self._kvstore.save_optimizer_states(fname, **other)
             return
         with atomic_write(fname) as file:
             file.write(self._updater.get_states(format == "mxnet", format))

@@ -17,6 +17,7 @@ from opreg.ndarray.context import Context, current_context, num_gpus
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.sparse_arrays import CSRNDArray
 
+from ..core.named_errors import name_errors
 from ..core.spec import Shape
 from ..errors import ArgumentError
 from ..typing import DTypeLike
@@ -359,3 +360,6 @@ def np_reduce(dat: np.ndarray, axis: int | Iterable[int] | None, keepdims: bool,
     for i in sorted(axes, reverse=True):
         result = numpy_reduce_func(result, axis=i)
     return result.reshape([1 if i in axes else dim for i, dim in enumerate(dat.shape)]) if keepdims else result
+
+
+name_errors(__name__, globals(), __all__)

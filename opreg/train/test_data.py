@@ -25,6 +25,7 @@ import numpy as np
 from opreg.base import data_dir
 
 from ..core.files import INFLATED, atomic_write, reading
+from ..core.named_errors import name_errors
 from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
 from ..errors import FileFormatError, OpError
@@ -188,3 +189,6 @@ def get_cifar10() -> None:
     """Put CIFAR-10 into ``data/cifar``: ``train.rec``, ``test.rec`` and their lists."""
     if not all(Path("data", "cifar", name).is_file() for name in ("train.rec", "test.rec", "train.lst", "test.lst")):
         get_zip_data("data", "http://data.mxnet.io/data/cifar10.zip", "cifar10.zip")
+
+
+name_errors(__name__, globals(), __all__)

@@ -16,6 +16,7 @@ from opreg.ndarray import arange, waitall
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.named_errors import name_errors
 from ..core.spec import Shape
 from ..data.batches import DataBatch, DataIter
 from ..errors import ArgumentError
@@ -213,3 +214,6 @@ def is_aarch64_run() -> bool:
 def is_cd_run() -> bool:
     """Whether the environment variable ``CD_JOB`` is set for a release build."""
     return os.environ.get("CD_JOB") == "1"
+
+
+name_errors(__name__, globals(), __all__)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray, array
 
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError
 from ..typing import DTypeLike
 from .test_arrays import assert_almost_equal, rand_ndarray
@@ -280,3 +281,6 @@ def compare_optimizer(opt1: Optimizer, opt2: Optimizer, shapes: Any, dtype: DTyp
     if compare_states:
         compare_ndarray_tuple(states1, states2, rtol, atol)
     compare_ndarray_tuple(ws1, ws2, rtol, atol)
+
+
+name_errors(__name__, globals(), __all__)

@@ -18,6 +18,7 @@ from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.symbol.symbol import Symbol
 
+from ..core.named_errors import name_errors
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, did_you_mean, other_count
 from ..runtime import Features
@@ -458,3 +459,6 @@ def check_gluon_hybridize_consistency(net_builder: Callable[..., Any], data_l: S
     if numpy_func is not None:
         assert_almost_equal(results[0][0], np.asarray(numpy_func(*[each.asnumpy() for each in data_l])), rtol=rtol,
                             atol=atol)
+
+
+name_errors(__name__, globals(), __all__)

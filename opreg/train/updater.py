@@ -12,6 +12,8 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.sharding import mapped
 
 from ..builtin.optimizers.bound_updates import Row, WeightGroup
+from ..core.named_errors import name_errors
+from ..core.settings import Checked
 from ..errors import ArgumentError, DTypeError, ShapeError
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Updater", "get_updater"]
 
 
-class Updater:
+class Updater(Checked):
     """Applies an optimizer to weights by index, and holds their states.
 
     Parameters
@@ -243,3 +245,6 @@ def get_updater(optimizer: Optimizer) -> Updater:
     array([0.5], dtype=float32)
     """
     return Updater(optimizer)
+
+
+name_errors(__name__, globals(), __all__)

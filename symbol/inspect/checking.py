@@ -38,7 +38,7 @@ __all__ = ["KernelCheck", "KernelReport", "Member", "check_kernels", "folded_mem
 #: Sums of thousands of products in another order, and convolutions by another formula, differ by much less.
 TOLERANCE = {2: 0.125, 4: 1e-3, 8: 1e-9}
 
-#: The difference that is always allowed, in units of the dtype's resolution at the largest input. Where terms nearly
+#: The difference that is always allowed, in units of the dtype's resolution at the largest input. If terms nearly
 #: cancel, the result is only rounding error.
 ROUNDING = 32
 

@@ -207,7 +207,7 @@ class PlanReports(NotebookTable):
             Whether to call it with inputs, too.
         """
         if callback is not None and not callable(callback):
-            raise TypeError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
+            raise ArgumentError(f"set_monitor_callback: expected a function, got {type(callback).__name__}")
         with self._exclusive():
             self._monitor = callback, monitor_all
             self._set_monitor(callback, monitor_all)

@@ -75,7 +75,7 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
         inner = attrs.inner
         captured = tuple(inputs[inner.op.signature.visible(inner):])
         before, became = opened.get((inner.op, Same(inner.memo), captured), (before, became))
-    traced = program.noting([node], functools.partial(trace_body, op, attrs, use, before))
+    traced = program.trace_users_code([node], functools.partial(trace_body, op, attrs, use, before))
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
 

@@ -92,7 +92,7 @@ class _Choice:
                 read.add(node.inputs[0])
         self.wanted, self.outputs = read, set(outputs)
         _, states = program.graph.variables()
-        self.moving = set(states)
+        self._changed_states = set(states)
         self.root: dict[Entry, Entry | None] = {}
         self.depth: dict[Entry, int] = {}
         self.saved: dict[Entry, list[Entry]] = {}  # by root, the entries that need not be stored if the root is
@@ -130,11 +130,11 @@ class _Choice:
         if node.op.rules.recompute is not None:  # the first output is computed from the others, which are stored
             for entry in entries[1:]:
                 self._keep(entry)
-            sources = [entry for entry in (*sources, *entries[1:]) if entry[0] not in self.moving]
+            sources = [entry for entry in (*sources, *entries[1:]) if entry[0] not in self._changed_states]
             entries = entries[:1]
         roots = {self.root[entry] for entry in sources} - {None}
         depth = (node.op.rules.view is None) + max([self.depth[entry] for entry in sources], default=0)
-        moved = any(entry[0] in self.moving for entry in sources)  # stored before backward begins
+        moved = any(entry[0] in self._changed_states for entry in sources)  # stored before backward begins
         if len(roots) > 1 or depth > self.most or moved:
             for entry in entries:
                 self._keep(entry)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opreg import autograd, nd
 from opreg.backends import blas
 from opreg.backends.numba import compiler
 from opreg.builtin.optimizers import optimizer_updates as updates
@@ -324,6 +325,35 @@ def test_after_a_wait_the_calling_thread_computes_alone_for_a_while(monkeypatch)
     work(0.05)
     work(0.0001)
     assert len(held) == 3
+
+
+@pytest.mark.parametrize("mode, size, projection", [("gru", 640, None), ("lstm", 640, 200), ("rnn_tanh", 1030, None)])
+def test_recurrent_layers_use_no_threads_that_they_would_wait_for(mode, size, projection, monkeypatch):
+    """After a wait for BLAS's threads, the calling thread computes the products of a wide layer alone, too."""
+    unwatched: list[float] = []
+    product = np.matmul
+
+    def matmul(a, b, out=None):
+        work = a.size * b.shape[-1]
+        if blas.SMALL < work < blas.LARGE and not blas._HOLD.depth and a.shape[-2] * b.shape[-2] * b.shape[-1] > 1e6:
+            unwatched.append(work)
+        return product(a, b, out=out)
+
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    monkeypatch.setattr(blas, "_same_bits", lambda *arrays: True)
+    monkeypatch.setattr(blas.Watched, "until", INF)
+    monkeypatch.setattr(np, "matmul", matmul)
+    blas._host_multiplier.cache_clear()
+    gates, shown = {"gru": 3, "lstm": 4, "rnn_tanh": 1}[mode], projection or size
+    x, state = nd.array(numbers(2, 32, 100)), nd.zeros((1, 32, shown))
+    weights = nd.zeros((gates * size * (100 + shown + 2) + (projection or 0) * size,))
+    x.attach_grad()
+    with autograd.record():
+        cell = [nd.zeros((1, 32, size))] if mode == "lstm" else []
+        y = nd.RNN(x, weights, state, *cell, mode=mode, state_size=size, num_layers=1, projection_size=projection)
+    y.backward()
+    blas._host_multiplier.cache_clear()
+    assert not unwatched and x.grad.shape == x.shape
 
 
 # --------------------------------------------------------------------------------------------- multiples

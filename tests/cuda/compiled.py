@@ -130,7 +130,8 @@ def _place(header: str | None, flags: tuple[str, ...], text: str, suffix: str) -
 
 @functools.cache
 def _content(header: str | None) -> str:
-    return _joined([*_HEADERS[header], *_OBJECTS[header]])
+    """The text of a header without the words of its comments, by which compiled files are named."""
+    return re.sub("//.*", "", _joined([*_HEADERS[header], *_OBJECTS[header]]))
 
 
 def _joined(paths: Sequence[Path]) -> str:

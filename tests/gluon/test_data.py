@@ -98,8 +98,9 @@ def test_np_random_seed_decides_the_order() -> None:
 def test_shards_are_all_samples_once() -> None:
     shards = [Numbers(10).shard(4, index) for index in range(4)]
     assert [list(shard) for shard in shards] == [[0, 1, 2], [3, 4, 5], [6, 7], [8, 9]]
-    for index in (4, -1):
-        with pytest.raises(mx.errors.ArgumentError, match="from 0 on that is less than the number of parts"):
+    for index, words in ((4, "from 0 on that is less than the number of parts"), (-1, "index=-1: expected an int"),
+                         ("a", "shard: index='a': expected an int of at")):
+        with pytest.raises(mx.errors.ArgumentError, match=words):
             Numbers(10).shard(4, index)
 
 

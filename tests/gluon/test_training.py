@@ -237,6 +237,27 @@ def test_saved_states_of_a_trainer_are_restored(format, store, tmp_path):
         assert (first == second).all()
 
 
+def test_a_store_of_a_user_needs_no_formats(monkeypatch):
+    names = []
+
+    def store():
+        made = mx.kv.create("local")
+        monkeypatch.setattr(made, "save_optimizer_states", lambda fname, dump_optimizer=False: names.append(fname))
+        return made
+
+    net = nn.Dense(1, in_units=2)
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", kvstore=store(), update_on_kvstore=True)
+    _step(net, trainer, _random(0, 4, 2))
+    trainer.save_states("one")
+    module = mx.mod.Module(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), label_names=None)
+    module.bind([("data", (4, 2))])
+    module.init_params()
+    module.init_optimizer(kvstore=store())
+    module.save_optimizer_states("two")
+    assert names == ["one", "two"]
+
+
 @pytest.mark.parametrize("there", [None, False, True])
 def test_several_contexts_are_updated_together(there):
     net = nn.Dense(1, use_bias=False, in_units=2)

@@ -136,10 +136,11 @@ def test_values_are_read_in_compiled_functions():
 
 
 def test_numpy_gets_a_copy_or_a_view_as_it_asks(make):
-    x = make([[1, 2], [3, 4]])
-    assert not np.shares_memory(np.array(x), x._data) and not np.shares_memory(np.asarray(x, copy=True), x._data)
+    x = make([[5, 2], [3, 4]])
+    copies, views = [np.array(x), np.asarray(x, copy=True)], [np.asarray(x, copy=False), np.from_dlpack(x)]
+    x[0, 0] = 1
+    assert [each[0, 0] for each in (*copies, *views)] == [5, 5, 1, 1]
     assert np.asarray(x, np.float64).dtype == np.float64
-    assert np.shares_memory(np.asarray(x, copy=False), x._data) and np.shares_memory(np.from_dlpack(x), x._data)
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, np.int32, copy=False)
     np.testing.assert_allclose(x, [[1, 2], [3, 4]])

@@ -1031,7 +1031,7 @@ def test_npz_files_of_other_dtypes_are_refused(tmp_path):
     np.savez(path, small=np.zeros(2, np.complex64))
     with pytest.raises(DTypeError, match="complex64") as caught:
         nd.load(path)
-    assert caught.value.__notes__ == ["loading the array 'small'"]
+    assert caught.value.__notes__ == ["loading the array 'small'", "in load"]
     np.savez(path, words=np.array(["a"]))
     with pytest.raises(FileFormatError, match="words"):
         nd.load(path)

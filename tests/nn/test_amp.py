@@ -221,7 +221,7 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
                         lambda: amp.custom_mixed_precision(nn.ReLU(), black_list=[ops.MatMul])),  # type: ignore[list-item]
     "optimizer": (TypeError, "optimizer must be an Optimizer, got int",
                   lambda: amp.build_train_network(Product(), 3)),  # type: ignore[arg-type]
-    "setting": (TypeError, "unknown keyword 'keep_batchnorm'", lambda: built(Product(), keep_batchnorm=True)),
+    "setting": (TypeError, "takes no keyword 'keep_batchnorm'", lambda: built(Product(), keep_batchnorm=True)),
     "boost": (ValueError, "boost_level must be 'O0'", lambda: built(Product(), boost_level="O1")),
     "manager": (TypeError, "must be a LossScaleManager, got float", lambda: built(Product(), loss_scale_manager=8.0)),
     "cast": (TypeError, "float16 or float32, got float64", lambda: built(Product(), cast_model_type=ms.float64))}

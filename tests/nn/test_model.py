@@ -206,14 +206,14 @@ def test_a_users_evaluation_network_is_evaluated() -> None:
 
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
-    "network": (TypeError, "network must be a Cell, got int", lambda: Model(3)),  # type: ignore[arg-type]
+    "network": (TypeError, "network=3: expected a Cell", lambda: Model(3)),  # type: ignore[arg-type]
     "optimizer": (TypeError, "optimizer must be an "
                              "Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
     "no loss": (ValueError, "metrics need an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),
     "no metric": (KeyError, "Did you mean 'mae'", lambda: model(metrics={"maee"})),
     "list": (TypeError, "a dict or a set of names, got list", lambda: model(metrics=["mae"])),
     "amp_level": (ValueError, "level must be one of", lambda: model(amp_level="O4")),
-    "argument": (TypeError, "unknown keyword 'metric'", lambda: model(metric=3)),
+    "argument": (TypeError, "takes no keyword 'metric'", lambda: model(metric=3)),
     "eval_indexes": (ValueError, "three places", lambda: model(eval_indexes=[1])),
     "epoch": (ValueError, "Model.train: epoch=0: expected an int of at least 1", lambda: model().train(0, BATCHES)),
     "half an epoch": (TypeError, "epoch=1.5: expected an int",

@@ -21,7 +21,7 @@ from .rows import KINDS, Text, counted_in, of_the_row, parameters, sized
 
 __all__ = ["LEAST", "Tile", "bound_columns", "columns_source", "tile_of"]
 
-#: How many rows a block reduces at least.
+#: The least number of rows that a block reduces.
 LEAST = 64
 # Threads of a block, and the largest number of them that read one row of a tile together.
 _BLOCK, _WIDE = 256, 32

@@ -23,7 +23,7 @@ __all__ = ["Group", "bound_fold", "few_rows", "groups_of"]
 #: The number of elements along some neighbouring axes, and whether these are reduced.
 Group = tuple[int, bool]
 
-# How many elements a part of a row has at least, if rows are split.
+# The least number of elements in a part of a row, if rows are split.
 _PART = 4096
 
 

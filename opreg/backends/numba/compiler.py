@@ -213,7 +213,7 @@ def _compile(source: str, dtype: np.dtype) -> CFunc:
     numba = importlib.import_module("numba")
     types = numba.types
     signature = types.void(types.CPointer(types.int64), types.int64, types.int64)
-    # As numba.cfunc does, but without its cache, which loads pickles unchecked.
+    # This does what numba.cfunc does, but without its cache, which loads pickles unchecked.
     function = importlib.import_module("numba.core.ccallback").CFunc(
         _define_function(source, _scope(dtype)), (signature.args, signature.return_type), locals={},
         options={"error_model": "numpy"})

@@ -38,8 +38,8 @@ class CellKind(NamedTuple):
     Attributes
     ----------
     blocks : tuple of pairs
-        For each block of columns in ``work``, the gate whose product with the input is added there, and the gate whose
-        product with the state is; None for neither. Blocks with None come first and last.
+        For each block of columns in ``work``, two gates: one whose product with the input is added to the block, and
+        one whose product with the state is added; None if there is none. Blocks with None come first and last.
     forward, backward : str
         The arrays and offsets of the arguments and results of a function in ``rnn_cells.STEPS``, for one row.
     by_state : bool

@@ -115,7 +115,7 @@ class Work:
         self._lays_out: Step | None = None  # the step that copies the weight to the buffer
         # ``versions.write_count`` at the copy of the weight; None if the buffer is not valid
         self._since: int | None = None
-        self._keeps = False
+        self._keeps_weight = False
         self._arrays: list[tuple[Object, Object]] = []  # the library's layout and memory of each array
         self._sizes: list[tuple[int, int]] = []  # the number of elements, and of bytes from first to last
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
@@ -215,7 +215,7 @@ class Work:
             if buffer.nbytes < nbytes:
                 raise OpError(f"oneDNN: a buffer of {buffer.nbytes} bytes, expected {nbytes}")
             self._place(memory, buffer)
-        self._held, self._since, self._keeps = (*arrays, *buffers), None, keeps
+        self._held, self._since, self._keeps_weight = (*arrays, *buffers), None, keeps
         return self.run
 
     def _place(self, memory: Object, array: np.ndarray) -> None:
@@ -231,7 +231,7 @@ class Work:
             raise OpError("oneDNN: no arrays are bound")
         library = self._library
         if self._lays_out is not None and (self._since is None or not is_unchanged(self._held[1], self._since)):
-            since = write_count() if self._keeps else None
+            since = write_count() if self._keeps_weight else None
             self._execute(self._lays_out)
             self._since = since
         for step in self._steps:

@@ -34,9 +34,9 @@ CPU, F32, ANY, IN_ORDER = 1, 3, 1, 1
 STATUS = {1: "out of memory", 2: "invalid arguments", 3: "not implemented", 5: "runtime error", 6: "not required"}
 
 
-# How many times threads of libgomp check for work before they sleep. The default is 300,000 times, meant to take 3 ms.
-# On Intel's processors, where the pause instruction takes 140 cycles, this is 15 ms after every primitive, in which no
-# other thread gets the core.
+# The number of times that threads of libgomp check for work before they sleep. The default is 300,000 times, meant to
+# take 3 ms. On Intel's processors, where the pause instruction takes 140 cycles, this is 15 ms after every primitive,
+# in which no other thread gets the core.
 _LOOKS = 10_000
 # If the user has set one of these, nothing is changed.
 _SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")

@@ -61,7 +61,7 @@ class Library(NamedTuple):
         return next((kernel.channels_last for kernel in op.kernels
                      if kernel.channels_last is not None and kernel.name == self.kernel), None)
 
-    def begins(self, node: Node) -> bool:
+    def starts_layout(self, node: Node) -> bool:
         """Whether a node is changed for its own sake, whatever the layout of its inputs."""
         op = node.op
         return op is not None and op.rules.flops is not None and self.refuses(op) is not None
@@ -98,7 +98,7 @@ def _rule(op: Op) -> Rule | None:
 
 def bring_channels_last(program: Program, library: Library) -> Program:
     """Change the layout to channels last for the convolutions that a library computes."""
-    if not any(library.begins(node) and library.serves(program.contexts[node].xp)
+    if not any(library.starts_layout(node) and library.serves(program.contexts[node].xp)
                for node in program.nodes):
         return program
     moves, reasons = _Decisions(program, library).taken()
@@ -128,7 +128,7 @@ class _Decisions:
             op = node.op
             if op is None or not self.library.serves(self.program.contexts[node].xp):
                 continue
-            rule, begins = _rule(op), self.library.begins(node)
+            rule, begins = _rule(op), self.library.starts_layout(node)
             if rule is None or not (begins or not self.last.isdisjoint(node.inputs)):
                 continue
             move = self._decide(node, op, rule)

@@ -48,7 +48,7 @@ def traced(function: Callable, arity: int) -> Traced:
     """Expressions of a function of terms, by attributes; the latest thousand are cached."""
     names = Rule(function).names
     if not names:
-        fixed = trace(function, arity)
+        fixed = _fixed(function, arity)
         return lambda attrs: fixed
 
     @cached_by_value(1024)
@@ -58,21 +58,24 @@ def traced(function: Callable, arity: int) -> Traced:
     return lambda attrs: at(*[attrs[name] for name in names])
 
 
+#: The expression of a function without attributes, and a derivative: once for all forms of an operator.
+_fixed, _slope = cached(1024)(trace), cached(4096)(functools.partial(derive, output=True))
+
+
 def _derived(expression: Traced, wrt: int) -> Traced:
     """The derivative with respect to one input, an expression of ``g``, the inputs and the output."""
-    derived = cached(1024)(functools.partial(derive, wrt=wrt, output=True))
-    return lambda attrs: derived(expression(attrs))
+    return lambda attrs: _slope(expression(attrs), wrt)
 
 
-def _narrowed(expression: Traced, used: Sequence[int]) -> Traced:
+def _narrowed(expression: Traced, used: tuple[int, ...]) -> Traced:
     """The same expression, reduced to the inputs that it reads."""
+    return lambda attrs: _narrow(expression(attrs), used)
 
-    @cached(1024)
-    def narrow(integer_form: Expression) -> Expression:
-        assert integer_form.term is not None
-        return Expression([integer_form.inputs[i] for i in used], integer_form.term)
 
-    return lambda attrs: narrow(expression(attrs))
+@cached(4096)
+def _narrow(expression: Expression, used: tuple[int, ...]) -> Expression:
+    assert expression.term is not None
+    return Expression([expression.inputs[i] for i in used], expression.term)
 
 
 # ------------------------------------------------------------------------------------------------ kernels
@@ -223,7 +226,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
         return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
     used = sample.used
     arguments = op.signature.arguments({})
-    expression = _narrowed(slope, used)
+    expression = _narrowed(slope, tuple(used))
     backward = Op(name, op.signature.schema, [("g", *arguments, "output")[i] for i in used], inplace=range(len(used)),
                   doc=f"The gradient of ``{op.name}``" + (f" with respect to ``{name.rpartition('_')[2]}``."
                                                           if len(arguments) > 1 else "."))

@@ -103,9 +103,11 @@ class Scores(NamedTuple):
         return factors.astype(self.query.dtype)
 
     def blocks(self, on_host: bool) -> tuple[list[Any], list[slice], list[slice]]:
-        """Blocks of heads that are independent, blocks of queries, and blocks of keys."""
+        """Blocks of heads that are independent, blocks of queries, and blocks of keys; one of each for few scores."""
         batch, heads, many, queries, _ = self.query.shape
         keys = self.key.shape[2]
+        if not several_blocks(batch * heads * many * queries * keys, on_host):
+            return [()], [slice(0, queries)], [slice(0, keys)]
         if on_host:
             rows, columns = max(1, _QUERIES // many), _KEYS
             places: list[Any] = list(itertools.product(range(batch), range(heads)))

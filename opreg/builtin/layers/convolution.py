@@ -26,7 +26,7 @@ from ..looped import by_loop, looped
 from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
 from ..samples import of_rows
-from .correlation import correlate, match, plus, small, spread
+from .correlation import bias_adder, correlate, match, small, spread
 from .sliding import Window, channels_first, channels_last, extent, input_extent, spatial, window
 from .small_correlation import SmallPlan
 
@@ -126,7 +126,7 @@ def convolution_in_parts(xp, data, weight, bias=None, *, kernel, stride, dilate,
     def run(data: Array, weight: Array, bias: Array | None = None, out: Array | None = None) -> Array:
         if plan is None:
             return run_convolution(xp, shape, out, layouts, (data, weight, bias), lambda y, x, w, b: correlate(
-                xp, x, w, y, win, num_group, plus(b, num_group, len(kernel))))
+                xp, x, w, y, win, num_group, bias_adder(b, num_group, len(kernel))))
         y = np.empty(shape, dtype) if out is None else out
         plan.correlate(data, weight, y)
         if bias is not None:

@@ -36,7 +36,7 @@ from ..matrices.dense import product
 from .sliding import Window, span
 from .small_correlation import SmallPlan, small_plan
 
-__all__ = ["Then", "correlate", "spread", "match", "plus", "product_alone", "small"]
+__all__ = ["Then", "correlate", "spread", "match", "bias_adder", "product_alone", "small"]
 
 #: Bytes of one buffer: 3 MB measured best or near it for images of 7 to 224 pixels, with 3 to 512 channels, on
 #: processors with 1 MB of second-level cache a core. It decides in which order gradients of weights are added up.
@@ -385,7 +385,7 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
         (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
 
 
-def plus(bias: Array | None, groups: int, rank: int) -> Then | None:
+def bias_adder(bias: Array | None, groups: int, rank: int) -> Then | None:
     """A function that adds a bias of shape (O,) to the parts of a convolution in ``rank`` dimensions."""
     if bias is None:
         return None

@@ -67,7 +67,7 @@ class Pool:
         return self.win.kernel == self.x[1:-1] and not any(self.win.pad)
 
     @functools.cached_property
-    def apart(self) -> bool:
+    def is_disjoint(self) -> bool:
         """Whether windows do not overlap."""
         return all(s >= k for s, k in zip(self.win.stride, self.win.kernel))
 
@@ -266,8 +266,8 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     ``pooling_convention`` decides the number of windows along an axis of length ``n``: "valid" rounds ``(n + 2 * pad -
     kernel) / stride`` down, "full" rounds it up, "same" gives ``ceil(n / stride)`` windows from the first element on. A
     window at the border is cut to the input; averages count its padding unless ``count_include_pad`` is false.
-    ``stride`` may be longer than ``kernel`` by ones, ``pad`` by zeros. The p-norm has ``p_value`` 1, 2 or 3, and takes
-    no absolute values.
+    ``stride`` may have more elements than ``kernel`` if these are 1, and ``pad`` if these are 0. The p-norm
+    has ``p_value`` 1, 2 or 3, and takes no absolute values.
     """
 
 
@@ -446,7 +446,7 @@ def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, fi
         for block in _blocks(xp, pool, data.dtype.itemsize):
             target = result[block]
             target[...] = 0
-            move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.apart, target)
+            move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.is_disjoint, target)
         if out is None:
             return result.reshape(shape)
         if not direct:

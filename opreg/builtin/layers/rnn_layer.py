@@ -6,13 +6,14 @@ and input; only the rest is a loop over time. Factors of the gradient's steps ar
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...backends.blas import matmul
+from ...backends.blas import multiplier
 from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
@@ -77,11 +78,17 @@ class _Product:
         self.xp, self.matrices = xp, xp.ascontiguousarray(cut)
         self.result = xp.empty((directions, gates, batch, columns), dtype=matrices.dtype)
         self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
+        self.multiply = xp.matmul if batch * features * width <= _SMALL else functools.partial(_multiply, xp)
 
     def __call__(self, x: Array) -> Array:
         """The products, (directions, gates, batch, columns), in memory that the next call overwrites."""
-        self.xp.matmul(x[:, :, None], self.matrices, out=self.cut)
+        self.multiply(x[:, :, None], self.matrices, out=self.cut)
         return self.result
+
+
+def _multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
+    """``a @ b``. While BLAS's threads would have to wait for a core, the calling thread computes it alone."""
+    return multiplier(xp, a, b)(a, b, out)
 
 
 # ----------------------------------------------------------------------------------------------- forward
@@ -105,7 +112,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     w = {name: [gate_view(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
-        xp.matmul(rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
+        _multiply(xp, rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
     input_bias, state_bias = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
     behind = state_bias[:, 2].copy() if kind.mode == "gru" else None
@@ -161,7 +168,7 @@ def _lstm_step(xp: ArrayModule, kind: Kind, a: Array, before: Array, cell: Array
         xp.multiply(a[:, 3], work, out=out)
     else:
         work *= a[:, 3]
-        xp.matmul(work, projection, out=out)
+        _multiply(xp, work, projection, out=out)
 
 
 def _gru_step(xp: ArrayModule, a: Array, from_state: Array, h: Array, cell: Array, out: Array, work: Array,
@@ -221,9 +228,9 @@ def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Pa
             rest = dh - past, None if dc is None else dc * (1.0 - counts[t])
             if dc is not None:
                 dc *= counts[t]
-        if d_shown is not None:
+        if d_shown is not None and projection is not None:
             d_shown[:, t] = past
-            past = xp.matmul(past, projection)
+            past = _multiply(xp, past, projection)
         step = db[:, :, t]
         if kind.mode == "lstm":
             xp.multiply(past, extra[:, t], out=work)
@@ -325,16 +332,16 @@ def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
         by_input = _rows_of_gates(xp, kind, "by input", da[d])
         by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
         into = {name: piece.of(d_parameters) for name, piece in part.items()}
-        matmul(xp, by_input.T, rows_of(x[d]), out=into["input"])
-        matmul(xp, by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
+        _multiply(xp, by_input.T, rows_of(x[d]), out=into["input"])
+        _multiply(xp, by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
         ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
-        matmul(xp, ones, by_input, out=into["input_bias"])
-        matmul(xp, ones, by_state, out=into["state_bias"])
+        _multiply(xp, ones, by_input, out=into["input_bias"])
+        _multiply(xp, ones, by_state, out=into["state_bias"])
         if d_shown is not None:
             outputs = residuals.gates[d, 3] * xp.tanh(residuals.cells[d, 1:])
-            matmul(xp, rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
+            _multiply(xp, rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
         if dx is not None:
-            matmul(xp, by_input, part["input"].of(parameters), out=rows_of(dx[d]))
+            _multiply(xp, by_input, part["input"].of(parameters), out=rows_of(dx[d]))
 
 
 def _rows_of_gates(xp: ArrayModule, kind: Kind, name: str, gates: Array) -> Array:

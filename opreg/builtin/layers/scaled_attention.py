@@ -30,7 +30,7 @@ from ..outputs import floating, like_inputs, wide
 from ..samples import folded, size_of
 from .attention_scores import Scores, dropout_factors, dropout_key, heads_by_key, product, scale_of, several_blocks
 
-__all__ = ["PARTS", "run", "run_back", "decline_few_scores"]
+__all__ = ["PARTS", "run", "backward_attention_xp", "decline_few_scores"]
 
 #: Parts of the gradient that threads may share, where there are as many blocks of keys.
 PARTS = 8
@@ -312,23 +312,6 @@ backward_attention.types(_gradient_types)
 attention_gradients.types(_gradient_types)
 
 
-def _scores_of_gradient(xp: ArrayModule, query: Array, key: Array, value: Array, rest: Sequence[Array], causal: bool,
-                        scale: float | None, p: float, use_mask: bool, fill: float) -> Scores:
-    return Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
-                     fill)
-
-
-@backward_attention.kernel()  # no body: scores are computed again, a block at a time
-def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
-    if not key.size or not query.size:
-        return tuple([xp.zeros_like(x) for x in (query, key, value)])
-    results = tuple([xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (query, key, value)])
-    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
-    back = _Backward.of(scores, g, rest[:2], results)
-    back.block((), slice(0, query.shape[2]), slice(0, key.shape[2]))
-    return tuple([result.astype(x.dtype) for result, x in zip(results, (query, key, value))])
-
-
 class _Backward(NamedTuple):
     """The operands of a gradient that is computed block by block: the scores, the other arrays that it reads, and the
     gradients to which each block is added."""
@@ -495,21 +478,23 @@ def _rows(scores: Scores, keys: Sequence[slice], output: Array, logsum: Array, a
     place[...] = (xp.log(total) + top).reshape(place.shape)
 
 
-@backward_attention.kernel("blocks", accepts=decline_few_scores, rank=Rank.OPERATOR)
-def backward_attention_blocks(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
-    return run_back(xp, (g, query, key, value, *rest), causal, scale, p, use_mask, fill)
-
-
-def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float | None, p: float, use_mask: bool,
-             fill: float) -> tuple[Array, ...]:
-    """Compute the gradients in blocks."""
-    g, query, key, value, *rest = ins
-    scores = _scores_of_gradient(xp, query, key, value, rest, causal, scale, p, use_mask, fill)
+@backward_attention.kernel()  # no body: scores are computed again, a block at a time
+def backward_attention_xp(xp, g, query, key, value, *rest, causal, scale, p, use_mask, fill):
+    """The gradients of queries, keys and values."""
+    if not key.size or not query.size:
+        return tuple([xp.zeros_like(x) for x in (query, key, value)])
+    scores = Scores.of(xp, query, key, value, rest[2] if use_mask else None, rest[-1] if p else None, scale, p, causal,
+                       fill)
     places, queries, keys = scores.blocks(xp is np)
+    of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]
+    if len(places) == len(queries) == len(keys) == 1:
+        of_query = xp.zeros(query.shape, dtype=of_key.dtype)
+        _Backward.of(scores, g, rest[:2], (of_query, of_key, of_value)).block(places[0], queries[0], keys[0])
+        return tuple([found.astype(x.dtype, copy=False)
+                      for found, x in zip((of_query, of_key, of_value), (query, key, value))])
     # Blocks of keys add to the gradient of queries. With few heads, each block has its own sum, and the sums are added.
     count = min(len(keys), -(-PARTS // len(places))) if xp is np else 1
     cuts = [keys[len(keys) * i // count:len(keys) * (i + 1) // count] for i in range(count)]
-    of_key, of_value = [xp.zeros(x.shape, dtype=wide(x[:0]).dtype) for x in (key, value)]
     of_queries = [xp.zeros(query.shape, dtype=of_key.dtype) for _ in cuts]
     parts = []
     for cut, of_query in zip(cuts, of_queries):
@@ -518,7 +503,8 @@ def run_back(xp: ArrayModule, ins: Sequence[Array], causal: bool, scale: float |
     share(xp, parts, 3 * _multiplications(scores))
     for more in of_queries[1:]:
         of_queries[0] += more
-    return tuple([found.astype(x.dtype, copy=False) for found, x in zip((of_queries[0], of_key, of_value), ins[1:])])
+    return tuple([found.astype(x.dtype, copy=False)
+                  for found, x in zip((of_queries[0], of_key, of_value), (query, key, value))])
 
 
 def _to_score_gradients(xp: ArrayModule, weights: Array, d_scores: Array, logsum: Array, delta: Array) -> None:

@@ -109,7 +109,7 @@ class _Spelling:
         self.ends = 2 * count
         self.possible = count + xp.sum(repeated, axis=1) <= self.steps
 
-    def spoken(self, xp: ArrayModule, logp: Array) -> Array:
+    def word_scores(self, xp: ArrayModule, logp: Array) -> Array:
         """Log probabilities of the words, (time, batch, words)."""
         return xp.take_along_axis(logp, xp.expand_dims(self.words, 0), axis=2)
 
@@ -140,13 +140,13 @@ def _ctc_scores(xp: ArrayModule, data: Array) -> Array:
 @ctc_loss.kernel()  # no body: each time step follows from the one before
 def ctc_loss_xp(xp, data, label, *lengths, use_data_lengths, use_label_lengths, blank_label):
     spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
-    spoken = spelling.spoken(xp, _ctc_scores(xp, data))
-    alpha = xp.empty_like(spoken)
-    logs = xp.full_like(spoken[0], -xp.inf)
-    logs[:, :2] = spoken[0, :, :2]
+    word_scores = spelling.word_scores(xp, _ctc_scores(xp, data))
+    alpha = xp.empty_like(word_scores)
+    logs = xp.full_like(word_scores[0], -xp.inf)
+    logs[:, :2] = word_scores[0, :, :2]
     alpha[0] = logs
     for t in range(1, data.shape[0]):
-        logs = _ctc_step(xp, logs, spelling.skips, 1) + spoken[t]
+        logs = _ctc_step(xp, logs, spelling.skips, 1) + word_scores[t]
         alpha[t] = logs
     last = xp.clip(spelling.steps - 1, 0, data.shape[0] - 1)
     closing = alpha[last, xp.arange(data.shape[1])] + spelling.final(xp, alpha.dtype)
@@ -177,14 +177,14 @@ def backward_ctc_loss_xp(xp, g, data, label, *rest, use_data_lengths, use_label_
     time, batch, _ = data.shape
     spelling = _Spelling(xp, data, label, lengths, use_data_lengths, use_label_lengths, blank_label)
     logp = _ctc_scores(xp, data)
-    spoken = spelling.spoken(xp, logp)
-    final = spelling.final(xp, spoken.dtype)
+    word_scores = spelling.word_scores(xp, logp)
+    final = spelling.final(xp, word_scores.dtype)
     last = xp.expand_dims(spelling.steps - 1, 1)
-    share = xp.empty_like(spoken)
+    share = xp.empty_like(word_scores)
     logs = xp.full_like(final, -xp.inf)
     for t in reversed(range(time)):
         if t + 1 < time:
-            logs = _ctc_step(xp, logs + spoken[t + 1], spelling.skips, -1)
+            logs = _ctc_step(xp, logs + word_scores[t + 1], spelling.skips, -1)
         # the recursion of a sample begins at its last step; values at the padding after it are dropped
         logs = xp.where(last == t, final, logs)
         share[t] = logs

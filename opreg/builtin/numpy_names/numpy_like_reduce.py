@@ -145,7 +145,7 @@ def _var(x: Any, *, ddof: int) -> Any:
     return row_sum(square(x - row_mean(x))) / maximum(row_size() - float(ddof), 0.0)
 
 
-def _deviation(name: str, rooted: bool, doc: str) -> None:
+def _deviation(name: str, takes_root: bool, doc: str) -> None:
     """Register the mean of squared distances from the mean, or its root."""
 
     @declare(name=name)
@@ -155,14 +155,14 @@ def _deviation(name: str, rooted: bool, doc: str) -> None:
     op.doc = doc
     along(op)
     op.types(_of_means)
-    function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if rooted else _var
+    function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if takes_root else _var
     looped(op)(lambda *, axis, ddof, keepdims: sets(
         function, axis, keepdims=keepdims, integer_dtype="float64", scalar=True, ddof=ddof))
 
     @op.grad
     def deviation_grad(g, ins, outs, *, axis, dtype, ddof, keepdims):
         (a,) = ins
-        g = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0)) if rooted else g
+        g = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0)) if takes_root else g
         apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
         part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
         return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)

@@ -86,7 +86,7 @@ def _own_dtypes(ins: list, outs: list) -> tuple[list, list]:
     return same, same
 
 
-def _raising(rank: int) -> None:
+def _define_atleast(rank: int) -> None:
     @composed(name=f"_np_atleast_{rank}d", types=_own_dtypes, outputs=lambda *, num_args: numbered(num_args))
     def op(*arys, num_args: Few = 1):
         """Raised arrays."""
@@ -96,7 +96,7 @@ def _raising(rank: int) -> None:
 
 
 for _rank in (1, 2, 3):
-    _raising(_rank)
+    _define_atleast(_rank)
 
 
 # ---------------------------------------------------------------------------------------------- permutations

@@ -30,7 +30,7 @@ class _Form(NamedTuple):
 
     win: Window
     groups: int
-    moving: int
+    deformable_groups: int
 
     @property
     def taps(self) -> int:
@@ -47,13 +47,13 @@ def _shapes(data: Shape, form: _Form, num_filter: int) -> tuple[Shape, Shape, Sh
     """Shapes of offset, mask, weight and output for a data shape."""
     if len(data) != 4:
         raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    for count, what in ((form.groups, "num_group"), (form.moving, "num_deformable_group")):
+    for count, what in ((form.groups, "num_group"), (form.deformable_groups, "num_deformable_group")):
         if count < 1 or data[1] % count != 0:
             raise AttrError(f"{what}={count} does not divide the {data[1]} channels")
     if num_filter < 1 or num_filter % form.groups != 0:
         raise AttrError(f"num_group={form.groups} does not divide the {num_filter} filters")
     places = extent(data[2:], form.win)
-    moved = form.moving * form.taps
+    moved = form.deformable_groups * form.taps
     return ((data[0], 2 * moved, *places), (data[0], moved, *places),
             (num_filter, data[1] // form.groups, *form.win.kernel), (data[0], num_filter, *places))
 
@@ -65,13 +65,13 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
              slopes: bool) -> list[Corner]:
     """The pixels around each sample of one image: (offset groups × kernel positions × output positions)."""
     (high, across), (kernel, stride, dilate, pad) = offset.shape[1:], form.win
-    offset = offset.reshape(form.moving, *kernel, 2, high, across)
+    offset = offset.reshape(form.deformable_groups, *kernel, 2, high, across)
     # Undeformed sample positions by kernel and output position along each axis, shaped to broadcast with the offsets.
     y, x = [(xp.arange(n) * s - p + (xp.arange(k) * d)[:, None]).astype(offset.dtype)
             for n, k, s, d, p in zip((high, across), kernel, stride, dilate, pad)]
     y = (offset[:, :, :, 0] + y[:, None, :, None]).reshape(-1)
     x = (offset[:, :, :, 1] + x[None, :, None, :]).reshape(-1)
-    group = xp.repeat(xp.arange(form.moving), form.taps * high * across)
+    group = xp.repeat(xp.arange(form.deformable_groups), form.taps * high * across)
     if modulated:
         return corners(xp, y, x, size, group, slopes)
     # The first version reads zero outside the image, and extends the last row and column up to its border.
@@ -91,7 +91,7 @@ def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: 
     """Each image as rows of channels, group by group, and the pixels that its samples read."""
     _, channels, *size = data.shape
     for n in range(data.shape[0]):
-        yield (n, rows(data[n].reshape(form.moving, channels // form.moving, *size)),
+        yield (n, rows(data[n].reshape(form.deformable_groups, channels // form.deformable_groups, *size)),
                _corners(xp, offset[n], form, (size[0], size[1]), modulated, slopes))
 
 
@@ -99,14 +99,14 @@ def _columns(values: Array, form: _Form) -> Array:
     """Rows of channels, one for each group, kernel and output position, as matrices (groups, channels × kernel
     positions, output positions)."""
     channels = values.shape[1]
-    values = values.reshape(form.moving, form.taps, -1, channels).transpose(0, 3, 1, 2)
-    return values.reshape(form.groups, form.moving * channels * form.taps // form.groups, -1)
+    values = values.reshape(form.deformable_groups, form.taps, -1, channels).transpose(0, 3, 1, 2)
+    return values.reshape(form.groups, form.deformable_groups * channels * form.taps // form.groups, -1)
 
 
 def _rows(columns: Array, form: _Form) -> Array:
     """The inverse of ``_columns``."""
-    channels = columns.shape[0] * columns.shape[1] // (form.moving * form.taps)
-    columns = columns.reshape(form.moving, channels, form.taps, -1).transpose(0, 2, 3, 1)
+    channels = columns.shape[0] * columns.shape[1] // (form.deformable_groups * form.taps)
+    columns = columns.reshape(form.deformable_groups, channels, form.taps, -1).transpose(0, 2, 3, 1)
     return columns.reshape(-1, channels)
 
 
@@ -142,9 +142,10 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
             scale = mask[n].reshape(-1, 1)
             values, below = values * scale, below * scale
         of_weight += xp.matmul(above, _columns(values, form).swapaxes(1, 2))
-        of_data[n] = images(spread(xp, source.shape[0], below, places),
-                            (form.moving, data.shape[1] // form.moving, *data.shape[2:])).reshape(data.shape[1:])
-        shape = (form.moving, form.taps, *offset.shape[2:])
+        groups = form.deformable_groups, data.shape[1] // form.deformable_groups
+        of_data[n] = images(spread(xp, source.shape[0], below, places), (*groups, *data.shape[2:])).reshape(
+            data.shape[1:])
+        shape = (form.deformable_groups, form.taps, *offset.shape[2:])
         moved = [slope.reshape(shape) for slope in slopes(xp, source, below, places)]
         of_offset[n] = xp.stack(moved, axis=2).reshape(offset.shape[1:])
     return (of_data, of_offset, *of_mask, of_weight.reshape(weight.shape))

@@ -48,7 +48,7 @@ def _declare_transform(op: Op, change: Callable[..., Array]) -> None:
     """Declare that an operator transforms images: ``change(xp, x, dtype, rng, **attrs)`` transforms an image in the
     working dtype; ``dtype`` is that of the result."""
 
-    # no body: all but normalize draw random values, and the eager gradient of a body would draw other ones
+    # no body: all but one draw random values, and the eager gradient of a body would draw other ones
     @op.kernel()
     def changing_xp(xp, data, *, rng=None, **attrs):
         working = data if is_single_or_double(data.dtype) else data.astype(xp.float32)
@@ -69,43 +69,30 @@ def to_tensor(data):
     return ops.Cast(turned, dtype="float32") if is_floating(dtype) and dtype != "float32" else turned
 
 
-@declare(name="_image_normalize", aliases=("_npx__image_normalize",))
+def _by_channel(name: str, values: float | tuple[float, ...], channels: int, dtype: np.dtype) -> np.ndarray:
+    """One value, or one per channel, before two axes of length one; equal values become one."""
+    values = values if isinstance(values, tuple) else (values,)
+    values = values[:1] if len(set(values)) == 1 else values
+    if len(values) > 1 and channels is not ANY and len(values) != channels:
+        raise AttrError(f"{name}={values}: expected one number or {channels}, one for each channel")
+    return np.asarray(values, dtype)[:, None, None]
+
+
+@composed(name="_image_normalize", aliases=("_npx__image_normalize",))
 def normalize(data, *, mean: float | tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
               std: float | tuple[float, ...] = (1.0, 1.0, 1.0, 1.0)):
     """Images (..., channel, height, width) minus ``mean``, divided by ``std``, one value for all channels or for
     each."""
-
-
-def _by_channel(name: str, values: float | tuple[float, ...], channels: int) -> tuple[float, ...]:
-    """One value, or one per channel; equal values become one."""
-    values = values if isinstance(values, tuple) else (values,)
-    if len(set(values)) == 1:
-        return values[:1]
-    if len(values) != channels:
-        raise AttrError(f"{name}={values}: expected one number or {channels}, one for each channel")
-    return values
-
-
-@normalize.infer
-def normalize_infer(data, *, mean, std):
-    if len(data) not in (3, 4) or data[-3] not in (1, 3):
+    shape, dtype = data.shape, np.dtype(data.dtype)
+    if len(shape) not in (3, 4) or shape[-3] not in (1, 3):
         raise ShapeError("data: expected an image (channel, height, width) of one or three channels, or a batch of "
-                         f"them, got shape {show(data)}")
-    if data[-3] is not ANY:
-        _by_channel("mean", mean, data[-3])
-        _by_channel("std", std, data[-3])
-    return data
-
-
-def _normalized(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, mean: float | tuple[float, ...],
-                std: float | tuple[float, ...]) -> Array:
-    mean, std = [xp.asarray(_by_channel("", values, x.shape[-3]), dtype=x.dtype)[:, None, None]
-                 for values in (mean, std)]
-    return (x - mean) / std
-
-
-_declare_transform(normalize, _normalized)
-linear(normalize, normalize, without=("mean",))
+                         f"them, got shape {show(shape)}")
+    x = data if is_single_or_double(dtype) else ops.Cast(data, dtype="float32")
+    around, scale = [_by_channel(name, values, shape[-3], x.dtype) for name, values in (("mean", mean), ("std", std))]
+    y = ops.broadcast_div(ops.broadcast_sub(x, around), scale)
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
+        y = ops.clip(y, a_min=float(np.iinfo(dtype).min), a_max=float(np.iinfo(dtype).max))
+    return y if x is data else ops.Cast(y, dtype=dtype)
 
 
 # -------------------------------------------------------------------------------------------------- crop

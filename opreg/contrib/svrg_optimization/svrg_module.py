@@ -25,7 +25,7 @@ class SVRGModule(Module):
     ----------
     symbol, data_names, label_names, logger, context, work_load_list, fixed_param_names, state_names, group2ctxs, \
 compression_params
-        As ``Module`` has them.
+        The parameters of ``Module``.
     update_freq : int
         Epochs from one pass over all data to the next.
     """

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from opreg.base import data_dir
-from opreg.errors import did_you_mean, warn
+from opreg.errors import WrongNameError, did_you_mean, warn
 from opreg.gluon.structure import gluon_value
 from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.train.named import get_create_func, get_register_func, get_registry
 
+from ...core.named_errors import name_errors
 from .vocab import TextError, Vocabulary
 
 __all__ = ["CompositeEmbedding", "CustomEmbedding", "FastText", "GloVe", "create", "get_pretrained_file_names",
@@ -254,10 +255,13 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
     if embedding_name is None:
         return {name: _files(_folder(name)) for name in classes}
     if embedding_name not in classes:
-        raise KeyError(f"get_pretrained_file_names: no embedding {embedding_name!r}. "
+        raise WrongNameError(f"get_pretrained_file_names: no embedding {embedding_name!r}. "
                        f"{did_you_mean(embedding_name, classes)}")
     return _files(_folder(embedding_name))
 
 
 register(GloVe)
 register(FastText)
+
+
+name_errors(__name__, globals(), __all__)

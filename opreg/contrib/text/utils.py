@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ...core.named_errors import name_errors
+
 __all__ = ["count_tokens_from_str"]
 
 
@@ -21,7 +23,7 @@ def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: st
     to_lower : bool
         Whether words are counted in lower case.
     counter_to_update : Counter, optional
-        Where the counts are added.
+        The counter to which the counts are added.
 
     Examples
     --------
@@ -32,3 +34,6 @@ def count_tokens_from_str(source_str: str, token_delim: str = " ", seq_delim: st
     words = filter(None, re.split(f"{token_delim}|{seq_delim}", source_str))
     counter.update(word.lower() if to_lower else word for word in words)
     return counter
+
+
+name_errors(__name__, globals(), __all__)

@@ -8,6 +8,8 @@ from typing import Any
 
 from opreg.errors import ArgumentError
 
+from ...core.settings import Checked
+
 __all__ = ["TextError", "Vocabulary"]
 
 
@@ -15,7 +17,7 @@ class TextError(ArgumentError, AssertionError):
     """Words, or vectors of words, are not as expected."""
 
 
-class Vocabulary:
+class Vocabulary(Checked):
     """Words and their indices: the unknown word is 0, then come reserved words, then those of a counter.
 
     Parameters

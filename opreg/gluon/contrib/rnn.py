@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from opreg.errors import ArgumentError
 
 from ...aliases import inner
+from ...core.named_errors import name_errors
 from ...core.rules import as_list
 from ...train.initializer import InitializerLike
 from ..rnn import BidirectionalCell, HybridRecurrentCell, ModifierCell
@@ -435,3 +436,6 @@ def dynamic_unroll(cell: RecurrentCell, inputs: Any, begin_state: Any, drop_inpu
 
 __path__: list[str] = []  # its submodules are this module itself
 __getattr__ = inner(__name__)
+
+
+name_errors(__name__, globals(), __all__)

@@ -10,7 +10,7 @@ from opreg.errors import ArgumentError, ShapeError
 from opreg.ndarray import NDArray
 
 from ...core.locks import lock
-from ...core.settings import Checked
+from ...core.settings import Checked, whole_number
 from ...data.recordio import MXIndexedRecordIO
 from .sampler import FilterSampler, Sampler, SampleSequence, SequentialSampler
 
@@ -55,7 +55,7 @@ class Dataset(Checked):
         ArgumentError
             When there is no part of that number.
         """
-        if not 0 <= index < num_shards:
+        if whole_number("shard: index", index) >= whole_number("shard: num_shards", num_shards, 1):
             raise ArgumentError(f"shard: index={index} of num_shards={num_shards}: expected an integer from 0 on "
                                 "that is less than the number of parts")
         least, more = divmod(len(self), num_shards)
@@ -63,7 +63,8 @@ class Dataset(Checked):
 
     def take(self, count: int | None) -> Dataset:
         """The first ``count`` samples; all if there are fewer, or for None."""
-        return _SampledDataset(self, SequentialSampler(len(self) if count is None else min(count, len(self))))
+        return _SampledDataset(self, SequentialSampler(
+            len(self) if count is None else min(whole_number("take: count", count), len(self))))
 
     def sample(self, sampler: Sampler) -> Dataset:
         """The samples whose indices a sampler yields; the sampler is iterated at once.

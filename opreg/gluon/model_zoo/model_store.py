@@ -9,6 +9,8 @@ from typing import Any
 from opreg.base import data_dir
 from opreg.errors import ArgumentError, OpError, did_you_mean
 
+from ...core.named_errors import name_errors
+
 __all__ = ["get_model_file", "short_hash", "load", "purge"]
 
 #: Network -> the SHA-1 of its file, or its first eight digits, which are part of the file name; other libraries add
@@ -108,3 +110,6 @@ def purge(root: str | os.PathLike | None = None) -> None:
     """Remove the files of known networks from the folder."""
     for name, digits in _model_sha1.items():
         (_folder(root) / f"{name}-{digits}.params").unlink(missing_ok=True)
+
+
+name_errors(__name__, globals(), __all__)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.named_errors import name_errors
 from ...core.setting_reads import reads_setting
 from ...errors import ArgumentError
 
@@ -124,7 +125,7 @@ def get_numa_enable() -> bool:
 
 def _truth(owner: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise TypeError(f"{owner}: expected a bool, got {value!r}")
+        raise ArgumentError(f"{owner}: expected a bool, got {value!r}")
     return value
 
 
@@ -132,3 +133,6 @@ def _check_integer(owner: str, number: Any, least: int) -> int:
     if not isinstance(number, (int, np.integer)) or number < least:
         raise ArgumentError(f"{owner}: expected an int of {least} at least, got {number!r}")
     return int(number)
+
+
+name_errors(__name__, globals(), __all__)

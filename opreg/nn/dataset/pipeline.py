@@ -12,7 +12,9 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
+from ...core.named_errors import name_errors
 from ...core.rules import as_list
+from ...core.settings import Checked
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
 from .config import Epoch
 from .workers import count_of, map_rows
@@ -57,7 +59,7 @@ class BatchInfo:
         return self._epoch
 
 
-class Dataset:
+class Dataset(Checked):
     """Rows of columns, which are iterated epoch by epoch.
 
     Each method returns another dataset, which computes its rows from this one's when they are needed; rows are not
@@ -288,7 +290,7 @@ class Dataset:
         """The dataset that a function returns for this one."""
         result = apply_func(self)
         if not isinstance(result, Dataset):
-            raise TypeError(f"apply: expected the function to give a dataset, got {type(result).__name__}")
+            raise ArgumentError(f"apply: expected the function to give a dataset, got {type(result).__name__}")
         return result
 
     # ------------------------------------------------------------------------------------------------- columns
@@ -335,7 +337,7 @@ class Dataset:
         steps = as_list(operations)
         for step in steps:
             if not callable(step):
-                raise TypeError(f"map: expected functions, got {type(step).__name__}")
+                raise ArgumentError(f"map: expected functions, got {type(step).__name__}")
         places = self._places(input_columns, "map")
         new = tuple(self._names[i] for i in places) if not output_columns else \
             (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
@@ -569,7 +571,7 @@ def zip(datasets: Sequence[Dataset]) -> Dataset:
     """
     joined = list(datasets)
     if not joined or not all(isinstance(dataset, Dataset) for dataset in joined):
-        raise TypeError("zip: expected a tuple of datasets")
+        raise ArgumentError("zip: expected a tuple of datasets")
     return Dataset([name for dataset in joined for name in dataset._names],
                    lambda epoch: (tuple(itertools.chain.from_iterable(rows))
                                   for rows in _rowwise([dataset._rows(epoch) for dataset in joined])),
@@ -681,3 +683,6 @@ def _stack_values(name: str, values: Any) -> np.ndarray:
         raise ShapeError(f"batch: rows of column {name!r} have the shapes {shapes[0]} and {shapes[1]}; pad them by "
                          f"padded_batch, or make them equal by map")
     return np.stack(arrays)
+
+
+name_errors(__name__, globals(), __all__)

@@ -134,8 +134,8 @@ class GeneratorDataset(MappableDataset):
                 raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ can only be read in "
                                     "order; leave out sampler, shuffle and num_shards")
             if not callable(source) and not hasattr(source, "__iter__"):
-                raise TypeError(f"GeneratorDataset: expected a function, an iterable or an object with __getitem__ and "
-                                f"__len__, got {type(source).__name__}")
+                raise ArgumentError("GeneratorDataset: expected a function, an iterable or an object with "
+                                    f"__getitem__ and __len__, got {type(source).__name__}")
 
             def rows(epoch: Epoch) -> Iterator[Row]:
                 for at, value in enumerate(source() if callable(source) else source):

@@ -12,6 +12,7 @@ import numpy as np
 from ...aliases import inner
 from ...cells.dtype import dtype_to_nptype
 from ...cells.typing import TensorDType
+from ...core.settings import Checked
 from ...errors import ArgumentError
 from .config import stream
 
@@ -33,7 +34,7 @@ def apply_in_row(steps: Sequence[_Step], columns: tuple[Any, ...]) -> Any:
     return columns if len(columns) > 1 else columns[0]
 
 
-class Compose:
+class Compose(Checked):
     """Functions applied in a row.
 
     Examples
@@ -82,7 +83,7 @@ def chance(owner: str, prob: float) -> float:
     return prob
 
 
-class TypeCast:
+class TypeCast(Checked):
     """The values in another dtype."""
 
     def __init__(self, data_type: TensorDType):
@@ -92,7 +93,7 @@ class TypeCast:
         return np.asarray(column).astype(self._dtype)
 
 
-class OneHot:
+class OneHot(Checked):
     """One-hot rows from class numbers.
 
     Parameters
@@ -117,7 +118,7 @@ class OneHot:
         return rows if not self._rate else rows * (1 - self._rate) + self._rate / self._classes
 
 
-class Fill:
+class Fill(Checked):
     """An array of the same shape, filled with one value."""
 
     def __init__(self, fill_value: float):
@@ -138,7 +139,7 @@ class Relational(enum.IntEnum):
     LE = 5
 
 
-class Mask:
+class Mask(Checked):
     """The elements of a column compared with a constant.
 
     Parameters
@@ -168,7 +169,7 @@ _COMPARISONS: dict[Relational, Callable[[Any, Any], Any]] = {
     kind: getattr(operator, kind.name.lower()) for kind in Relational}
 
 
-class Slice:
+class Slice(Checked):
     """A part of a column, given for each axis by an index, a list of indices, a slice, or None or ``...`` for the
     whole axis.
 
@@ -193,7 +194,7 @@ class Slice:
         return array
 
 
-class Concatenate:
+class Concatenate(Checked):
     """Columns concatenated, between two given arrays."""
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None):
@@ -204,14 +205,14 @@ class Concatenate:
         return np.concatenate([np.asarray(part) for part in parts if part is not None], self._axis)
 
 
-class Duplicate:
+class Duplicate(Checked):
     """A column twice, as two columns."""
 
     def __call__(self, column: Any) -> tuple[Any, Any]:
         return column, column
 
 
-class PadEnd:
+class PadEnd(Checked):
     """A column padded at its ends to a shape; None leaves an axis unchanged."""
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: float | None = None):
@@ -225,7 +226,7 @@ class PadEnd:
                       constant_values=self._value)
 
 
-class Unique:
+class Unique(Checked):
     """Three results: the distinct elements in the order in which they occur, for each element its index among the
     distinct ones, and for each distinct element its count.
 

@@ -11,8 +11,9 @@ from typing import TypeAlias, overload
 from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
+from ...core.named_errors import name_errors
 from ...core.spec import show
-from ...errors import ArgumentError, ShapeError, did_you_mean
+from ...errors import ArgumentError, ShapeError, WrongNameError, did_you_mean
 from ..ops import activation as functions
 from ..ops.math import tanh
 from .checks import check_int
@@ -398,7 +399,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
     if name is None:
         return None
     if name not in _BY_NAME:
-        raise KeyError(f"{f'For {prim_name!r}, the' if prim_name else 'The'} activation must be one of "
+        raise WrongNameError(f"{f'For {prim_name!r}, the' if prim_name else 'The'} activation must be one of "
                        f"{', '.join(_BY_NAME)}, got {name!r}. {did_you_mean(str(name), _BY_NAME)}")
     return _BY_NAME[name]()
 
@@ -419,3 +420,6 @@ def callable_cell(cell: Cell, name: str, value: Activation | None) -> Callable[[
         raise ArgumentError(f"{type(cell).__name__}: {name} must be the name of an activation, a Cell or None, got "
                             f"{value!r}")
     return value
+
+
+name_errors(__name__, globals(), __all__)

@@ -86,7 +86,7 @@ def of_one_dtype(cell: Cell, x: Tensor, weight: Tensor) -> None:
     Raises
     ------
     DTypeError
-        The Cell replaces its text.
+        If the dtypes differ; the Cell that calls this gives the final text.
     """
     if no_tensor(x) or x._dt != weight._dt:
         raise DTypeError(f"{type(cell).__name__}: expected data of {weight._dt}")

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, overload
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...errors import ArgumentError, did_you_mean
+from ...errors import ArgumentError, SubscriptError, WrongNameError, did_you_mean
 
 __all__ = ["CellList", "SequentialCell", "CellDict"]
 
@@ -84,11 +84,11 @@ class _Row(_Children):
         """An index from the front; ``last`` is 1 if the index after the end is valid, too."""
         who, count = type(self).__name__, len(self._cells)
         if isinstance(index, bool) or not hasattr(index, "__index__"):
-            raise TypeError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
+            raise ArgumentError(f"For '{who}', the index must be an int or a slice, got {type(index).__name__}")
         index = operator.index(index)  # reads the value of a tensor
         if not -count <= index < count + last:
-            raise IndexError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, got "
-                             f"{index}")
+            raise SubscriptError(f"For '{who}', the index must be in range [{-count}, {count}{']' if last else ')'}, "
+                                 f"got {index}")
         return index + count if index < 0 else index
 
     def _hold_named(self, named: Iterable[tuple[str, object]]) -> None:
@@ -231,18 +231,18 @@ class CellDict(_Children):
 
     def _named(self, name: str, cell: Cell) -> tuple[str, Cell]:
         if not isinstance(name, str):
-            raise TypeError(f"For 'CellDict', a key must be text, got {type(name).__name__}")
+            raise ArgumentError(f"For 'CellDict', a key must be text, got {type(name).__name__}")
         if not name or "." in name:
-            raise KeyError(f"For 'CellDict', the key {name!r} is empty or has a dot")
+            raise WrongNameError(f"For 'CellDict', the key {name!r} is empty or has a dot")
         if name not in self._cells and hasattr(self, name):
-            raise KeyError(f"For 'CellDict', the key {name!r} is an attribute of every Cell")
+            raise WrongNameError(f"For 'CellDict', the key {name!r} is an attribute of every Cell")
         if isinstance(cell, _Children):
-            raise TypeError(f"For 'CellDict', the value of {name!r} can not be a {type(cell).__name__}")
+            raise ArgumentError(f"For 'CellDict', the value of {name!r} can not be a {type(cell).__name__}")
         return name, self._checked(cell)
 
     def __getitem__(self, name: str) -> Cell:
         if name not in self._cells:
-            raise KeyError(f"For 'CellDict', there is no Cell {name!r}. {did_you_mean(str(name), self._cells)}")
+            raise WrongNameError(f"For 'CellDict', there is no Cell {name!r}. {did_you_mean(str(name), self._cells)}")
         return self._cells[name]
 
     def __setitem__(self, name: str, cell: Cell) -> None:
@@ -289,13 +289,13 @@ class CellDict(_Children):
         if isinstance(cells, (Mapping, CellDict)):
             cells = list(cells.items())
         if not isinstance(cells, Iterable):
-            raise TypeError(f"For 'CellDict', expected a dict or pairs, got {type(cells).__name__}")
+            raise ArgumentError(f"For 'CellDict', expected a dict or pairs, got {type(cells).__name__}")
         named = dict(self._cells)
         for i, pair in enumerate(cells):
             if not isinstance(pair, (tuple, list)):
-                raise TypeError(f"For 'CellDict', expected a pair at {i}, got {type(pair).__name__}")
+                raise ArgumentError(f"For 'CellDict', expected a pair at {i}, got {type(pair).__name__}")
             if len(pair) != 2:
-                raise ValueError(f"For 'CellDict', expected a pair at {i}, got {len(pair)} things")
+                raise ArgumentError(f"For 'CellDict', expected a pair at {i}, got {len(pair)} things")
             named.update([self._named(*pair)])
         self._replace(named.items())
 

@@ -11,7 +11,7 @@ from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...core.registry import ops
 from ...core.spec import is_floating, show
-from ...errors import ShapeError, did_you_mean
+from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..ops import losses as functions
 
 __all__ = ["LossBase"]
@@ -52,7 +52,7 @@ class LossBase(Cell):
     def __init__(self, reduction: str = "mean"):
         super().__init__()
         if reduction not in self._reductions:
-            raise ValueError(f"{self.cls_name}: reduction must be one of {', '.join(self._reductions)}, got "
+            raise ArgumentError(f"{self.cls_name}: reduction must be one of {', '.join(self._reductions)}, got "
                              f"{reduction!r}. {did_you_mean(str(reduction), self._reductions)}")
         self.reduction = reduction
 
@@ -80,7 +80,7 @@ class LossBase(Cell):
         """Refuse values that are no tensors."""
         for name, value in values.items():
             if not isinstance(value, TensorBase):
-                raise TypeError(f"{self.cls_name}: {name} must be a Tensor, got {type(value).__name__}")
+                raise ArgumentError(f"{self.cls_name}: {name} must be a Tensor, got {type(value).__name__}")
 
     def _weight(self, name: str, value: Tensor | None) -> Tensor | None:
         """Check weights: a Tensor or None."""

@@ -8,7 +8,7 @@ from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
 from ...core.spec import show
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from ..ops import losses as functions
 from ..ops.activation import log_softmax
 from .base import LossBase, mean, sum_over
@@ -175,7 +175,7 @@ class MultiMarginLoss(LossBase):
     def __init__(self, p: int = 1, margin: float = 1.0, reduction: str = "mean", weight: Tensor | None = None):
         super().__init__(reduction)
         if p not in (1, 2):
-            raise ValueError(f"{self.cls_name}: p must be 1 or 2, got {p!r}")
+            raise ArgumentError(f"{self.cls_name}: p must be 1 or 2, got {p!r}")
         self.p, self.margin = int(p), real_number(f"{self.cls_name}: margin", margin, -math.inf)
         self.weight = self._weight("weight", weight)
 

@@ -10,7 +10,7 @@ from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
-from ...errors import ShapeError, did_you_mean
+from ...errors import ArgumentError, ShapeError, did_you_mean
 from ..layers.activation import get_activation
 from ..ops import losses as functions
 from ..ops.lift import to_common_dtype
@@ -269,11 +269,12 @@ class MultiClassDiceLoss(LossBase):
         self.ignore_indiex = ignore_indiex
         if isinstance(activation, str):
             if activation not in _ACTIVATIONS:
-                raise ValueError(f"{self.cls_name}: activation must be one of {', '.join(_ACTIVATIONS)}, got "
+                raise ArgumentError(f"{self.cls_name}: activation must be one of {', '.join(_ACTIVATIONS)}, got "
                                  f"{activation!r}. {did_you_mean(activation, _ACTIVATIONS)}")
             activation = get_activation(activation)
         elif activation is not None and not isinstance(activation, Cell):
-            raise TypeError(f"{self.cls_name}: activation must be a name or a Cell, got {type(activation).__name__}")
+            raise ArgumentError(f"{self.cls_name}: activation must be a name or a Cell, got "
+                                f"{type(activation).__name__}")
         self.activation = activation
 
     def construct(self, logits: Tensor, label: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...aliases import inner
-from ...errors import did_you_mean
+from ...core.named_errors import name_errors
+from ...errors import ArgumentError, WrongNameError, did_you_mean
 from . import confusion, metric, occlusion, scores, similarity, surfaces
 from .confusion import *  # noqa: F403
 from .confusion import ROC, ConfusionMatrix, ConfusionMatrixMetric, auc
@@ -73,7 +74,7 @@ def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     2.0
     """
     if name not in _KINDS:
-        raise KeyError(f"there is no metric {name!r}. {did_you_mean(str(name), _KINDS)}")
+        raise WrongNameError(f"there is no metric {name!r}. {did_you_mean(str(name), _KINDS)}")
     return _KINDS[name](*args, **kwargs)
 
 
@@ -84,8 +85,11 @@ def get_metrics(metrics: Mapping[str, Metric] | Iterable[str] | None) -> dict[st
     if isinstance(metrics, dict):
         for name, metric in metrics.items():
             if not isinstance(name, str) or not isinstance(metric, Metric):
-                raise TypeError(f"metrics: a dict has names and metrics, got {name!r}: {type(metric).__name__}")
+                raise ArgumentError(f"metrics: a dict has names and metrics, got {name!r}: {type(metric).__name__}")
         return metrics
     if isinstance(metrics, (set, frozenset)):
         return {name: get_metric_fn(name) for name in sorted(metrics)}
-    raise TypeError(f"metrics: expected a dict or a set of names, got {type(metrics).__name__}")
+    raise ArgumentError(f"metrics: expected a dict or a set of names, got {type(metrics).__name__}")
+
+
+name_errors(__name__, globals(), ["get_metric_fn", "get_metrics", "names"])

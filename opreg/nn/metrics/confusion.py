@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.named_errors import name_errors
 from ...core.settings import flag, real_number, whole_number
 from ...core.spec import is_numpy_float
 from ...errors import ArgumentError, did_you_mean
@@ -39,7 +40,7 @@ class ConfusionMatrix(Metric):
         self.num_classes = whole_number("ConfusionMatrix: num_classes", num_classes, 1)
         kinds = ("no_norm", "target", "prediction", "all")
         if normalize not in kinds:
-            raise ValueError(f"ConfusionMatrix: normalize must be one of {', '.join(map(repr, kinds))}, got "
+            raise ArgumentError(f"ConfusionMatrix: normalize must be one of {', '.join(map(repr, kinds))}, got "
                              f"{normalize!r}")
         self.normalize = normalize
         self.threshold = real_number("ConfusionMatrix: threshold", threshold, -np.inf)
@@ -55,14 +56,14 @@ class ConfusionMatrix(Metric):
         if y_pred.ndim == y.ndim + 1:
             y_pred = y_pred.argmax(axis=1)
         elif y_pred.ndim != y.ndim:
-            raise ValueError(f"ConfusionMatrix.update: predictions of shape {y_pred.shape} need as many axes as "
+            raise ArgumentError(f"ConfusionMatrix.update: predictions of shape {y_pred.shape} need as many axes as "
                              f"labels, or one more, got {y.shape}")
         elif is_numpy_float(y_pred.dtype):
             y_pred = y_pred >= self.threshold
         pairs = (y.reshape(-1) * self.num_classes + y_pred.reshape(-1)).astype(int)
         counts = np.bincount(pairs, minlength=self.num_classes**2)
         if len(counts) > self.num_classes**2:
-            raise ValueError(f"ConfusionMatrix.update: a label or a prediction is not one of the {self.num_classes} "
+            raise ArgumentError(f"ConfusionMatrix.update: a label or a prediction is not one of the {self.num_classes} "
                              f"classes")
         self.confusion_matrix += counts.reshape(self.confusion_matrix.shape)
 
@@ -103,7 +104,7 @@ class ConfusionMatrixMetric(Metric):
         self.skip_channel = flag("ConfusionMatrixMetric: skip_channel", skip_channel)
         self.calculation_method = flag("ConfusionMatrixMetric: calculation_method", calculation_method)
         if not isinstance(metric_name, str):
-            raise TypeError(f"ConfusionMatrixMetric: metric_name must be a str, got {type(metric_name).__name__}")
+            raise ArgumentError(f"ConfusionMatrixMetric: metric_name must be a str, got {type(metric_name).__name__}")
         self.metric_name = metric_name
         name = metric_name.replace(" ", "_").lower()
         if name not in _RATES:
@@ -125,10 +126,10 @@ class ConfusionMatrixMetric(Metric):
         """Add predictions and labels, both 0 and 1, with classes along the second axis."""
         y_pred, y = self._pair(inputs)
         if y_pred.ndim < 2 or y_pred.shape != y.shape:
-            raise ValueError(f"ConfusionMatrixMetric.update: expected predictions and labels of one shape, with two "
+            raise ArgumentError(f"ConfusionMatrixMetric.update: expected predictions and labels of one shape, with two "
                              f"axes or more, got {y_pred.shape} and {y.shape}")
         if not (y.astype(np.uint8) == y).all():
-            raise ValueError("ConfusionMatrixMetric.update: labels must be 0 and 1")
+            raise ArgumentError("ConfusionMatrixMetric.update: labels must be 0 and 1")
         self._samples += len(y)
         counts = _positives(y_pred, y, self.skip_channel)
         if not self.calculation_method:
@@ -136,7 +137,7 @@ class ConfusionMatrixMetric(Metric):
             return
         rates, defined = _DECREASES[self.decrease](self._rate(*np.moveaxis(counts, -1, 0)))
         if np.size(rates) != 1:
-            raise ValueError(f"ConfusionMatrixMetric: decrease={self.decrease!r} gives rates of the shape "
+            raise ArgumentError(f"ConfusionMatrixMetric: decrease={self.decrease!r} gives rates of the shape "
                              f"{np.shape(rates)}, expected one rate, as with 'mean' and 'sum'")
         self._sum += float(rates) * int(defined)
         self._rates += int(defined)
@@ -254,7 +255,7 @@ class ROC(Metric):
         super().__init__()
         self.class_num = None if class_num is None else whole_number("ROC: class_num", class_num, 1)
         if pos_label is not None and not isinstance(pos_label, int):
-            raise TypeError(f"ROC: pos_label must be an int, got {type(pos_label).__name__}")
+            raise ArgumentError(f"ROC: pos_label must be an int, got {type(pos_label).__name__}")
         self.pos_label = pos_label
         self.clear()
 
@@ -267,20 +268,19 @@ class ROC(Metric):
         y_pred, y = self._pair(inputs)
         if y_pred.ndim == y.ndim:
             if self.class_num not in (None, 1):
-                raise ValueError(f"ROC.update: predictions of the shape of labels need class_num=1, got "
+                raise ArgumentError(f"ROC.update: predictions of the shape of labels need class_num=1, got "
                                  f"{self.class_num}")
             y_pred = y_pred.reshape(-1, 1)
         elif y_pred.ndim == y.ndim + 1:
             if self.pos_label is not None:
-                raise ValueError(f"ROC.update: with several classes, each is the positive one in turn; pos_label must "
-                                 f"be None, got "
-                                 f"{self.pos_label}")
+                raise ArgumentError("ROC.update: with several classes, each is the positive one in turn; pos_label "
+                                    f"must be None, got {self.pos_label}")
             classes = y_pred.shape[1]
             if self.class_num != classes:
-                raise ValueError(f"ROC.update: predictions have {classes} classes, class_num is {self.class_num}")
+                raise ArgumentError(f"ROC.update: predictions have {classes} classes, class_num is {self.class_num}")
             y_pred = np.moveaxis(y_pred, 1, -1).reshape(-1, classes)
         else:
-            raise ValueError(f"ROC.update: predictions of shape {y_pred.shape} need as many axes as labels, or one "
+            raise ArgumentError(f"ROC.update: predictions of shape {y_pred.shape} need as many axes as labels, or one "
                              f"less, got {y.shape}")
         self._taken = y_pred, y.reshape(-1)
 
@@ -303,7 +303,7 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
     false = 1 + last - true
     for what, total in ("negative", false[-1]), ("positive", true[-1]):
         if not total:
-            raise ValueError(f"ROC.eval: there are no {what} samples")
+            raise ArgumentError(f"ROC.eval: there are no {what} samples")
     rates = [np.append(0.0, counts / counts[-1]) for counts in (false, true)]
     return rates[0], rates[1], np.append(scores[:1] + 1, scores[last])
 
@@ -325,16 +325,19 @@ def auc(x: np.ndarray, y: np.ndarray, reorder: bool = False) -> Any:
     """
     for name, values in ("x", x), ("y", y):
         if not isinstance(values, np.ndarray):
-            raise TypeError(f"auc: {name} must be a numpy.ndarray, got {type(values).__name__}")
+            raise ArgumentError(f"auc: {name} must be a numpy.ndarray, got {type(values).__name__}")
         if values.ndim != 1 and (values.ndim != 2 or values.shape[1] != 1):
-            raise ValueError(f"auc: {name} must have one axis, got the shape {values.shape}")
+            raise ArgumentError(f"auc: {name} must have one axis, got the shape {values.shape}")
     x, y = x.ravel(), y.ravel()
     if len(x) != len(y) or len(x) < 2:
-        raise ValueError(f"auc: expected at least two points, and equally many x and y, got {len(x)} and {len(y)}")
+        raise ArgumentError(f"auc: expected at least two points, and equally many x and y, got {len(x)} and {len(y)}")
     if reorder:
         order = np.lexsort((y, x))
         x, y = x[order], y[order]
     steps = np.diff(x)
     if (steps < 0).any() and (steps > 0).any():
-        raise ValueError("auc: x must increase or decrease; reorder=True sorts the points")
+        raise ArgumentError("auc: x must increase or decrease; reorder=True sorts the points")
     return np.sum(np.abs(steps) * (y[1:] + y[:-1])) / 2
+
+
+name_errors(__name__, globals(), __all__)

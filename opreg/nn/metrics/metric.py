@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...cells.tensor import Tensor
+from ...core.named_errors import name_errors
+from ...core.settings import Checked
+from ...errors import ArgumentError
 
 __all__ = ["Metric", "rearrange_inputs"]
 
@@ -26,7 +29,7 @@ def rearrange_inputs(func: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
-class Metric(ABC):
+class Metric(Checked, ABC):
     """Base of measures over batches; a subclass defines ``clear``, ``update`` and ``eval``.
 
     Examples
@@ -53,7 +56,7 @@ class Metric(ABC):
     def set_indexes(self, indexes: Any) -> Metric:
         """Choose the inputs of ``update`` by index; returns the metric."""
         if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
-            raise ValueError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
+            raise ArgumentError(f"set_indexes: indexes must be a list of int, got {indexes!r}")
         self._indexes = indexes
         return self
 
@@ -81,12 +84,12 @@ class Metric(ABC):
             return data.asnumpy()
         if isinstance(data, (list, np.ndarray)):
             return np.asarray(data)
-        raise TypeError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
+        raise ArgumentError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
                         f"{type(data).__name__}")
 
     def _arrays(self, inputs: tuple[Any, ...], *what: str) -> list[np.ndarray]:
         if len(inputs) != len(what):
-            raise ValueError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
+            raise ArgumentError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
                              f"{len(inputs)}")
         return [self._convert_data(value) for value in inputs]
 
@@ -108,3 +111,6 @@ class Mean(Metric):
     def eval(self) -> float:
         self._some(self._samples)
         return self._sum / self._samples
+
+
+name_errors(__name__, globals(), __all__)

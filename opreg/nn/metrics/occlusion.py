@@ -61,11 +61,11 @@ class OcclusionSensitivity(Metric):
     def update(self, *inputs: Any) -> None:
         """Add a Cell, its input, which is one sample, and the label."""
         if len(inputs) != 3:
-            raise ValueError(f"OcclusionSensitivity.update: expected 3 inputs, a model, a sample and its label, got "
+            raise ArgumentError(f"OcclusionSensitivity.update: expected 3 inputs, a model, a sample and its label, got "
                              f"{len(inputs)}")
         model, sample, label = inputs[0], self._convert_data(inputs[1]), self._convert_data(inputs[2])
         if not isinstance(model, Cell):
-            raise TypeError(f"OcclusionSensitivity.update: the model must be a Cell, got {type(model).__name__}")
+            raise ArgumentError(f"OcclusionSensitivity.update: the model must be a Cell, got {type(model).__name__}")
         if len(sample) != 1 or label.size != 1:
             raise RuntimeError(f"OcclusionSensitivity.update: expected one sample and its label, got the shapes "
                                f"{sample.shape} and {label.shape}")
@@ -89,13 +89,13 @@ class OcclusionSensitivity(Metric):
         if self.b_box is None:
             return np.zeros(len(shape), int), np.array(shape) - 1
         if len(self.b_box) != 2 * len(shape):
-            raise ValueError(f"OcclusionSensitivity: b_box must have two numbers for each of {len(shape)} axes, got "
+            raise ArgumentError(f"OcclusionSensitivity: b_box must have two numbers for each of {len(shape)} axes, got "
                              f"{len(self.b_box)}")
         first, last = np.maximum(self.b_box[::2], 0), np.array(self.b_box[1::2])
         last = np.where(last < 0, np.array(shape) - 1, last)
         if (last >= shape).any() or (first > last).any():
-            raise ValueError(f"OcclusionSensitivity: b_box {self.b_box} must lie within the shape {tuple(shape)}, each "
-                             f"first index before the last")
+            raise ArgumentError(f"OcclusionSensitivity: b_box {self.b_box} must lie within the shape {tuple(shape)}, "
+                                f"each first index before the last")
         return first, last
 
     def eval(self) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.settings import flag, real_number, whole_number
+from ...errors import ArgumentError
 from ...measures import LEAST, f_score, negative_log_likelihood
 from .metric import Mean, Metric, rearrange_inputs
 
@@ -33,7 +34,7 @@ class Loss(Mean):
         """Add the loss of a batch: a number, or one for each sample."""
         loss, = self._arrays(inputs, "a loss")
         if loss.ndim > 1:
-            raise ValueError(f"Loss.update: a loss has at most one dimension, got the shape {loss.shape}")
+            raise ArgumentError(f"Loss.update: a loss has at most one dimension, got the shape {loss.shape}")
         self._sum += float(loss.mean())
         self._samples += 1
 
@@ -145,7 +146,7 @@ class Perplexity(_PerSample):
 
     def __init__(self, ignore_label: int | None = None):
         if ignore_label is not None and not isinstance(ignore_label, int):
-            raise TypeError(f"Perplexity: ignore_label must be an int, got {type(ignore_label).__name__}")
+            raise ArgumentError(f"Perplexity: ignore_label must be an int, got {type(ignore_label).__name__}")
         self.ignore_label = ignore_label
         super().__init__()
 
@@ -173,7 +174,7 @@ class _ClassMeasure(Metric):
     def __init__(self, eval_type: str = "classification"):
         super().__init__()
         if eval_type not in ("classification", "multilabel"):
-            raise TypeError(f"{type(self).__name__}: eval_type must be 'classification' or 'multilabel', got "
+            raise ArgumentError(f"{type(self).__name__}: eval_type must be 'classification' or 'multilabel', got "
                             f"{eval_type!r}")
         self._type = eval_type
         self.clear()
@@ -188,13 +189,14 @@ class _ClassMeasure(Metric):
         many = self._type == "multilabel"
         expected = y_pred.shape if many else y_pred.shape[:1] + y_pred.shape[2:]
         if y.shape != expected or y_pred.ndim < 2:
-            raise ValueError(f"{type(self).__name__}.update: predictions of shape {y_pred.shape} need labels of shape "
-                             f"{expected}, got {y.shape}")
+            raise ArgumentError(f"{type(self).__name__}.update: predictions of shape {y_pred.shape} need labels of "
+                                f"shape {expected}, got {y.shape}")
         if many and not all(np.isin(array, (0, 1)).all() for array in (y_pred, y)):
-            raise ValueError(f"{type(self).__name__}.update: predictions and labels of several classes must be 0 and 1")
+            raise ArgumentError(f"{type(self).__name__}.update: predictions and labels of several classes must be 0 "
+                                "and 1")
         if self._class_num not in (0, y_pred.shape[1]):
-            raise ValueError(f"{type(self).__name__}.update: predictions have {y_pred.shape[1]} classes, earlier ones "
-                             f"had {self._class_num}")
+            raise ArgumentError(f"{type(self).__name__}.update: predictions have {y_pred.shape[1]} classes, earlier "
+                                f"ones had {self._class_num}")
         self._class_num = y_pred.shape[1]
         return y_pred, y
 
@@ -247,7 +249,7 @@ class _Positives(_ClassMeasure):
             y_pred, y = (np.moveaxis(array, 1, 0).reshape(self._class_num, -1) for array in (y_pred, y))
         else:
             if y.max() >= self._class_num:
-                raise ValueError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions have "
+                raise ArgumentError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions have "
                                  f"{self._class_num} classes")
             rows = np.eye(self._class_num)
             y_pred, y = rows[y_pred.argmax(axis=1).reshape(-1)], rows[y.astype(int).reshape(-1)]

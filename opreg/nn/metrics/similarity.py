@@ -35,7 +35,7 @@ class BleuScore(Metric):
         super().__init__()
         self.n_gram = whole_number("BleuScore: n_gram", n_gram, 1)
         if self.n_gram > 4:
-            raise ValueError(f"BleuScore: n_gram must be from 1 to 4, got {n_gram}")
+            raise ArgumentError(f"BleuScore: n_gram must be from 1 to 4, got {n_gram}")
         self.smooth = flag("BleuScore: smooth", smooth)
         self.clear()
 
@@ -47,9 +47,9 @@ class BleuScore(Metric):
     def update(self, *inputs: Any) -> None:
         """Add translations, which are lists of words, and for each of them a list of references."""
         if len(inputs) != 2:
-            raise ValueError(f"BleuScore.update: expected 2 inputs, translations and references, got {len(inputs)}")
+            raise ArgumentError(f"BleuScore.update: expected 2 inputs, translations and references, got {len(inputs)}")
         if len(inputs[0]) != len(inputs[1]):
-            raise ValueError(f"BleuScore.update: {len(inputs[0])} translations have {len(inputs[1])} lists of "
+            raise ArgumentError(f"BleuScore.update: {len(inputs[0])} translations have {len(inputs[1])} lists of "
                              f"references")
         for translation, references in zip(*inputs):
             self._length += len(translation)
@@ -148,7 +148,7 @@ class Dice(Mean):
         """Add predictions and labels of the same shape."""
         y_pred, y = self._pair(inputs)
         if y_pred.shape != y.shape:
-            raise ValueError(f"Dice.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
+            raise ArgumentError(f"Dice.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
         p, t = y_pred.ravel(), y.ravel()
         self._sum += 2 * float(p @ t) / float(p @ p + t @ t + self.smooth)
         self._samples += len(y)

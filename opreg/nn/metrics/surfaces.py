@@ -35,16 +35,16 @@ class _Surfaces(Metric):
         """Set predicted labels, true labels, and the label to compare."""
         name = type(self).__name__
         if len(inputs) != 3:
-            raise ValueError(f"{name}.update: expected 3 inputs, predictions, labels and the class to compare, got "
+            raise ArgumentError(f"{name}.update: expected 3 inputs, predictions, labels and the class to compare, got "
                              f"{len(inputs)}")
         (y_pred, y), label = self._pair(inputs[:2]), inputs[2]
         if not isinstance(label, (int, float)):
             raise ArgumentError(f"{name}.update: the class to compare must be a number, got {type(label).__name__}")
         if not y.size or y_pred.shape != y.shape:
-            raise ValueError(f"{name}.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
+            raise ArgumentError(f"{name}.update: predictions have the shape {y_pred.shape}, labels {y.shape}")
         regions = [y_pred == label, y == label]
         if not any(region.any() for region in regions):
-            raise ValueError(f"{name}.update: neither predictions nor labels have the label {label}")
+            raise ArgumentError(f"{name}.update: neither predictions nor labels have the label {label}")
         self._regions = regions
 
     def _surfaces(self) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...cells.tensor import Tensor
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
+from ...core.named_errors import name_errors
 from ...core.registry import ops as operators
 from ...errors import ArgumentError
 from .. import ops
@@ -48,3 +49,6 @@ def qr(A: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
                             f"shape {x.shape}")
     q, lower = operators.linalg_gelqf(swapaxes(x, -1, -2))
     return swapaxes(q, -1, -2), swapaxes(lower, -1, -2)
+
+
+name_errors(__name__, globals(), __all__)

@@ -10,6 +10,7 @@ from opreg.data.batches import DataBatch
 
 from ...cells.tensor import Tensor
 from ...core.rules import as_list
+from ...errors import ArgumentError
 from ...training_line import batches_in
 
 __all__ = ["Batches"]
@@ -40,12 +41,12 @@ class Batches:
         names = ("create_tuple_iterator", "create_dict_iterator", "__iter__")
         sizes = [getattr(dataset, name) for name in names if hasattr(dataset, name)]
         if not sizes:
-            raise TypeError(f"{owner}: a dataset must be iterable, or have create_tuple_iterator, got "
+            raise ArgumentError(f"{owner}: a dataset must be iterable, or have create_tuple_iterator, got "
                             f"{type(dataset).__name__}")
         self._begin = sizes[0]
         count = batches_in(dataset)
         if count == 0:
-            raise ValueError(f"{owner}: the dataset has no batches")
+            raise ArgumentError(f"{owner}: the dataset has no batches")
         self.count = sys.maxsize if count is None else count
         self.batch_size = 0
 
@@ -66,8 +67,8 @@ class Batches:
             done += 1
             yield columns
         if not done:
-            raise ValueError(f"{self._owner}: the dataset has no batches; an iterator that can be read only once, such "
-                             f"as a generator, has none in a second epoch")
+            raise ArgumentError(f"{self._owner}: the dataset has no batches; an iterator that can be read only once, "
+                                f"such as a generator, has none in a second epoch")
         self.count = done if self.count == sys.maxsize else self.count
 
 

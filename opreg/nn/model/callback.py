@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from ...cells.tensor import Tensor
+from ...core.settings import Checked
+from ...errors import ArgumentError
 
 __all__ = ["Callback", "Callbacks", "Params", "RunContext", "loss_of"]
 
@@ -30,7 +32,7 @@ class Params(dict[str, Any]):
         self[name] = value
 
 
-class RunContext:
+class RunContext(Checked):
     """The argument of a callback: the state of the run, and a way to stop it.
 
     Parameters
@@ -48,7 +50,7 @@ class RunContext:
 
     def __init__(self, original_args: dict[str, Any]):
         if not isinstance(original_args, dict):
-            raise TypeError(f"RunContext: original_args must be a dict, got {type(original_args).__name__}")
+            raise ArgumentError(f"RunContext: original_args must be a dict, got {type(original_args).__name__}")
         self._original_args, self._stop_requested = original_args, False
 
     def original_args(self) -> Any:
@@ -64,7 +66,7 @@ class RunContext:
         return self._stop_requested
 
 
-class Callback:
+class Callback(Checked):
     """Base of callbacks: a subclass defines methods for the events that it handles.
 
     Training enters it as a ``with`` statement. Methods without ``on_train`` and ``on_eval`` are the older interface:
@@ -192,17 +194,18 @@ class Callbacks:
         for each in self.all:
             old = [name for name in _PLACES if name in vars(type(each))]
             if old and not type(each).__module__.startswith(__name__.rpartition(".")[0]):
-                raise ValueError(f"Model.fit: {type(each).__name__} has the method {old[0]!r}, which is called both in "
+                raise ArgumentError(f"Model.fit: {type(each).__name__} has the method {old[0]!r}, which is called "
+                                    "both in "
                                  f"training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
 
 
 def _callbacks_of(callbacks: object) -> list[Callback]:
     if not isinstance(callbacks, Iterable):
-        raise TypeError(f"callbacks must be a Callback or a list of them, got {type(callbacks).__name__}")
+        raise ArgumentError(f"callbacks must be a Callback or a list of them, got {type(callbacks).__name__}")
     result = list(callbacks)
     for i, item in enumerate(result):
         if not isinstance(item, Callback):
-            raise TypeError(f"callbacks: element {i} must be a Callback, got {type(item).__name__}")
+            raise ArgumentError(f"callbacks: element {i} must be a Callback, got {type(item).__name__}")
     return result
 
 

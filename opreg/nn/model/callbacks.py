@@ -13,6 +13,7 @@ from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
 from ...core.settings import flag, whole_number
+from ...errors import ArgumentError
 from .callback import Callback, RunContext, loss_of
 
 __all__ = ["History", "LambdaCallback", "LearningRateScheduler", "LossMonitor", "TimeMonitor", "rate_of"]
@@ -135,7 +136,7 @@ class LambdaCallback(Callback):
         functions = {name: value for name, value in locals().items() if name.startswith("on_") and value}
         for name, function in functions.items():
             if not callable(function):
-                raise TypeError(f"LambdaCallback: {name} must be a function, got {type(function).__name__}")
+                raise ArgumentError(f"LambdaCallback: {name} must be a function, got {type(function).__name__}")
         vars(self).update(functions)
 
 
@@ -202,7 +203,7 @@ class LearningRateScheduler(Callback):
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]):
         if not callable(learning_rate_function):
-            raise TypeError("LearningRateScheduler: expected a function, got "
+            raise ArgumentError("LearningRateScheduler: expected a function, got "
                             f"{type(learning_rate_function).__name__}")
         self.learning_rate_function = learning_rate_function
 
@@ -220,6 +221,6 @@ def rate_of(owner: str, optimizer: Any) -> Parameter:
     """The learning rate of an optimizer with one rate for all parameters and no schedule."""
     rate = getattr(optimizer, "learning_rate", None)
     if not isinstance(rate, Parameter):
-        raise ValueError(f"{owner}: the optimizer must have one learning rate that is a number; schedules and rates of "
-                         f"groups cannot be changed")
+        raise ArgumentError(f"{owner}: the optimizer must have one learning rate that is a number; schedules and "
+                            f"rates of groups cannot be changed")
     return rate

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...cells.cell import Cell
-from ...core.settings import flag, whole_number
+from ...core.settings import Checked, flag, whole_number
+from ...errors import ArgumentError
 from ..checkpoint import save_checkpoint
 from .callback import Callback, RunContext
 
 __all__ = ["CheckpointConfig", "ModelCheckpoint"]
 
 
-class CheckpointConfig:
+class CheckpointConfig(Checked):
     """Settings of checkpoints: when they are written, and how many are kept.
 
     Parameters
@@ -59,11 +60,11 @@ class CheckpointConfig:
             if value is not None:
                 whole_number(f"CheckpointConfig: {name}", value)
         if not any(numbers.values()):
-            raise ValueError(f"CheckpointConfig: one of {', '.join(numbers)} must be above 0")
+            raise ArgumentError(f"CheckpointConfig: one of {', '.join(numbers)} must be above 0")
         if saved_network is not None and not isinstance(saved_network, Cell):
-            raise TypeError(f"CheckpointConfig: saved_network must be a Cell, got {type(saved_network).__name__}")
+            raise ArgumentError(f"CheckpointConfig: saved_network must be a Cell, got {type(saved_network).__name__}")
         if format not in ("ckpt", "safetensors"):
-            raise ValueError(f"CheckpointConfig: format must be 'ckpt' or 'safetensors', got {format!r}")
+            raise ArgumentError(f"CheckpointConfig: format must be 'ckpt' or 'safetensors', got {format!r}")
         self.save_checkpoint_steps = save_checkpoint_steps
         self.save_checkpoint_seconds = None if save_checkpoint_steps else save_checkpoint_seconds
         self.keep_checkpoint_max = keep_checkpoint_max or (None if keep_checkpoint_per_n_minutes else 1)
@@ -84,7 +85,7 @@ def _append_info(info: Sequence[object] | None) -> dict[str, Any] | None:
     if not info:
         return None
     if not isinstance(info, list):
-        raise TypeError(f"CheckpointConfig: append_info must be a list, got {type(info).__name__}")
+        raise ArgumentError(f"CheckpointConfig: append_info must be a list, got {type(info).__name__}")
     result: dict[str, Any] = {}
     for entry in info:
         if isinstance(entry, Mapping):
@@ -92,7 +93,7 @@ def _append_info(info: Sequence[object] | None) -> dict[str, Any] | None:
         elif entry in ("epoch_num", "step_num"):
             result.setdefault(str(entry), 0)
         else:
-            raise ValueError(f"CheckpointConfig: append_info: expected 'epoch_num', 'step_num' or a dict, got "
+            raise ArgumentError(f"CheckpointConfig: append_info: expected 'epoch_num', 'step_num' or a dict, got "
                              f"{entry!r}")
     return result
 
@@ -130,7 +131,7 @@ class ModelCheckpoint(Callback):
 
     def __init__(self, prefix: Name = "CKP", directory: Name | None = None, config: CheckpointConfig | None = None):
         if config is not None and not isinstance(config, CheckpointConfig):
-            raise TypeError(f"ModelCheckpoint: config must be a CheckpointConfig, got {type(config).__name__}")
+            raise ArgumentError(f"ModelCheckpoint: config must be a CheckpointConfig, got {type(config).__name__}")
         self._config = CheckpointConfig() if config is None else config
         self._prefix, self._directory = prefix, os.getcwd() if directory is None else directory
         self._extra = dict(self._config.append_dict or {})
@@ -221,7 +222,7 @@ class ModelCheckpoint(Callback):
 
 def _base(prefix: object) -> str:
     if not isinstance(prefix, str) or "/" in prefix:
-        raise ValueError(f"ModelCheckpoint: prefix must be text without '/', or a function that returns it, got "
+        raise ArgumentError(f"ModelCheckpoint: prefix must be text without '/', or a function that returns it, got "
                          f"{prefix!r}")
     return prefix
 

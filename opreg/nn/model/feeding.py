@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...cells.jit import jit
+from ...core.named_errors import name_errors
+from ...core.settings import Checked
+from ...errors import ArgumentError
 from .. import checkparam
 from .batches import Batches
 
 __all__ = ["DatasetHelper", "data_sink"]
 
 
-class DatasetHelper:
+class DatasetHelper(Checked):
     """The batches of an epoch, as tuples of Tensors, each time that it is iterated.
 
     Parameters
@@ -46,7 +49,7 @@ class DatasetHelper:
         checkparam.check_bool(dataset_sink_mode, "dataset_sink_mode", "DatasetHelper")
         checkparam.check_is_int(sink_size, "sink_size", "DatasetHelper")
         if sink_size < -1 or sink_size == 0:
-            raise ValueError(f"DatasetHelper: the 'sink_size' must be -1 or positive, but got sink_size {sink_size}")
+            raise ArgumentError(f"DatasetHelper: the 'sink_size' must be -1 or positive, but got sink_size {sink_size}")
         self._batches, self._size = Batches("DatasetHelper", dataset), sink_size
         self._endless = _endless(self._batches) if dataset_sink_mode and sink_size > 0 else None
 
@@ -111,3 +114,6 @@ def _endless(batches: Batches) -> Iterator[tuple[Any, ...]]:
     """All epochs in a row."""
     while True:
         yield from batches.epoch()
+
+
+name_errors(__name__, globals(), __all__)

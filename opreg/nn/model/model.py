@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...core.settings import flag, whole_number
-from ...errors import note, refuse_keywords
+from ...core.settings import Checked, flag, whole_number
+from ...errors import ArgumentError, note, refuse_keywords
 from ...training_line import TrainingLine
 from ..amp import build_train_network
 from ..loss_scale import TrainOneStepWithLossScaleCell
@@ -30,7 +30,7 @@ _TRAINING_ALONE = (History, LearningRateScheduler, LossMonitor, ModelCheckpoint)
 _SETTINGS = ("keep_batchnorm_fp32", "loss_scale_manager")
 
 
-class Model:
+class Model(Checked):
     """A network with all that is needed to train and evaluate it.
 
     Parameters
@@ -82,9 +82,9 @@ class Model:
                  eval_indexes: Sequence[int] | None = None, amp_level: str = "O0", boost_level: str = "O0",
                  **settings: Any):
         if not isinstance(network, Cell):
-            raise TypeError(f"Model: network must be a Cell, got {type(network).__name__}")
+            raise ArgumentError(f"Model: network must be a Cell, got {type(network).__name__}")
         if optimizer is not None and not isinstance(optimizer, Optimizer):
-            raise TypeError(f"Model: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+            raise ArgumentError(f"Model: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         refuse_keywords("Model", [name for name in settings if name not in _SETTINGS], _SETTINGS)
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
         self._loss_scale_manager = settings.get("loss_scale_manager")
@@ -92,16 +92,16 @@ class Model:
             self._train_network: Cell = build_train_network(network, optimizer, loss_fn, amp_level, boost_level,
                                                             **settings)
         elif amp_level != "O0" or boost_level != "O0" or self._loss_scale_manager is not None:
-            raise ValueError("Model: amp_level, boost_level and loss_scale_manager need an optimizer")
+            raise ArgumentError("Model: amp_level, boost_level and loss_scale_manager need an optimizer")
         else:
             self._train_network = network if loss_fn is None else WithLossCell(network, loss_fn)
         self._metric_fns = get_metrics(metrics) or {}
         self._eval_network, self._eval_indexes = eval_network, eval_indexes
         if eval_indexes is not None and (not isinstance(eval_indexes, list) or len(eval_indexes) != 3):
-            raise ValueError(f"Model: eval_indexes must be a list of three places, got {eval_indexes!r}")
+            raise ArgumentError(f"Model: eval_indexes must be a list of three places, got {eval_indexes!r}")
         if self._metric_fns and eval_network is None:
             if loss_fn is None:
-                raise ValueError("Model: metrics need an eval_network or a loss_fn")
+                raise ArgumentError("Model: metrics need an eval_network or a loss_fn")
             self._eval_network = WithEvalCell(network, loss_fn, amp_level in ("O2", "O3"))
             self._eval_indexes = [0, 1, 2]
 
@@ -161,10 +161,10 @@ class Model:
         """
         flag("Model.fit: valid_dataset_sink_mode", valid_dataset_sink_mode)
         if not isinstance(valid_frequency, (int, list)):
-            raise TypeError(f"Model.fit: valid_frequency must be an int or a list, got "
+            raise ArgumentError(f"Model.fit: valid_frequency must be an int or a list, got "
                             f"{type(valid_frequency).__name__}")
         if valid_dataset is not None and not self._metric_fns:
-            raise ValueError("Model.fit: evaluation needs metrics=")
+            raise ArgumentError("Model.fit: evaluation needs metrics=")
         self._run("Model.fit", epoch, train_dataset, valid_dataset, valid_frequency, callbacks, dataset_sink_mode,
                   sink_size, initial_epoch, progress)
 
@@ -174,10 +174,10 @@ class Model:
         whole_number(f"{owner}: epoch", epoch, 1)
         whole_number(f"{owner}: initial_epoch", initial_epoch)
         if whole_number(f"{owner}: sink_size", sink_size, -1) == 0:
-            raise ValueError(f"{owner}: sink_size must be -1 or above 0")
+            raise ArgumentError(f"{owner}: sink_size must be -1 or above 0")
         if initial_epoch >= epoch:
-            raise ValueError(f"{owner}: epoch is the number of the last epoch, and must be greater than initial_epoch, "
-                             f"{initial_epoch}, got {epoch}")
+            raise ArgumentError(f"{owner}: epoch is the number of the last epoch, and must be greater than "
+                                f"initial_epoch, {initial_epoch}, got {epoch}")
         batches = Batches(owner, data)
         tests = None if valid is None else Batches(owner, valid)
         called = Callbacks(callbacks)
@@ -218,7 +218,8 @@ class Model:
         called.call("on_train_epoch_begin", context)
         for done, columns in enumerate(batches.epoch()):
             if self._loss_fn is not None and len(columns) != 2:
-                raise ValueError(f"Model: with a loss_fn a batch has two columns, data and labels, got {len(columns)}")
+                raise ArgumentError("Model: with a loss_fn a batch has two columns, data and labels, got "
+                                    f"{len(columns)}")
             params.cur_step_num += 1
             params.train_dataset_element = columns
             called.call("on_train_step_begin", context)
@@ -266,7 +267,7 @@ class Model:
         """
         flag("Model.eval: dataset_sink_mode", dataset_sink_mode)
         if not self._metric_fns:
-            raise ValueError("Model.eval: the model needs metrics=")
+            raise ArgumentError("Model.eval: the model needs metrics=")
         batches = Batches("Model.eval", valid_dataset)
         called = Callbacks(callbacks)
         params = self._params("eval", called, batches)
@@ -312,7 +313,7 @@ class Model:
         places = self._eval_indexes
         if not isinstance(outputs, tuple) or (places is not None and len(outputs) < 3):
             got = f"{len(outputs)}" if isinstance(outputs, tuple) else type(outputs).__name__
-            raise ValueError(f"Model: eval_network must give {'three outputs' if places else 'tensors'}, got {got}")
+            raise ArgumentError(f"Model: eval_network must give {'three outputs' if places else 'tensors'}, got {got}")
         for metric in self._metric_fns.values():
             if places is None:
                 metric.update(*outputs)
@@ -334,12 +335,12 @@ class Model:
             Accepted without effect, as is ``config``.
         """
         if backend not in (None, "lite"):
-            raise ValueError(f"Model.predict: backend must be 'lite' or None, got {backend!r}")
+            raise ArgumentError(f"Model.predict: backend must be 'lite' or None, got {backend!r}")
         for batch in predict_data:
             if batch is not None and not isinstance(batch, (Tensor, int, float, str, tuple, list, dict)):
-                raise TypeError(f"Model.predict: inputs must be Tensors, got {type(batch).__name__}")
+                raise ArgumentError(f"Model.predict: inputs must be Tensors, got {type(batch).__name__}")
             if isinstance(batch, Tensor) and not batch.size:
-                raise ValueError("Model.predict: an input is empty")
+                raise ArgumentError("Model.predict: an input is empty")
         if self._network.training:
             self._network.set_train(False)
         return self._network(*predict_data)

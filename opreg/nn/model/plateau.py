@@ -12,6 +12,7 @@ from ...cells.parameter import Parameter, assign
 from ...cells.tensor import Tensor
 from ...core.progress import print_above
 from ...core.settings import flag, real_number, whole_number
+from ...errors import ArgumentError
 from .callback import Callback, RunContext, loss_of
 from .callbacks import rate_of
 
@@ -28,9 +29,9 @@ class _Watched(Callback):
     def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str):
         owner = type(self).__name__
         if not isinstance(monitor, str):
-            raise TypeError(f"{owner}: monitor must be text, got {type(monitor).__name__}")
+            raise ArgumentError(f"{owner}: monitor must be text, got {type(monitor).__name__}")
         if mode not in ("auto", "min", "max"):
-            raise ValueError(f"{owner}: mode must be 'auto', 'min' or 'max', got {mode!r}")
+            raise ArgumentError(f"{owner}: mode must be 'auto', 'min' or 'max', got {mode!r}")
         self.monitor, self.mode = monitor, mode
         self.min_delta = abs(real_number(f"{owner}: min_delta", min_delta, -math.inf))
         self.patience = whole_number(f"{owner}: patience", patience)
@@ -59,7 +60,7 @@ class _Watched(Callback):
                           f"{', '.join(map(repr, sorted(logged)))}", UserWarning, stacklevel=2)
             return None
         if np.ndim(value):
-            raise ValueError(f"{type(self).__name__}: {self.monitor!r} must be one number, its shape is "
+            raise ArgumentError(f"{type(self).__name__}: {self.monitor!r} must be one number, its shape is "
                              f"{np.shape(value)}")
         return float(value)
 

@@ -17,7 +17,7 @@ from opreg.data import codec
 
 from ...aliases import inner
 from ...core.protobuf import field, varint
-from ...core.settings import flag, whole_number
+from ...core.settings import Checked, flag, whole_number
 from ...errors import ArgumentError, ShapeError, did_you_mean
 from .callback import Callback, RunContext, loss_of
 
@@ -104,7 +104,7 @@ _KINDS: dict[str, Callable[[str, np.ndarray], bytes]] = {
 # ------------------------------------------------------------------------------------------------ the files
 
 
-class SummaryRecord:
+class SummaryRecord(Checked):
     """Values of a training, written step by step into a file for TensorBoard.
 
     Parameters

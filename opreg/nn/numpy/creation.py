@@ -67,7 +67,7 @@ def asfarray(a: TensorLike, dtype: TensorDType = np.float32) -> Tensor:
 def _lengths(shape: AnyShape, what: str) -> tuple[int, ...]:
     """A shape, checked to have nonnegative integers."""
     if isinstance(shape, float):
-        raise TypeError(f"{what}: expected an int or a tuple of them for the shape, got {shape!r}")
+        raise ArgumentError(f"{what}: expected an int or a tuple of them for the shape, got {shape!r}")
     lengths = shape_of(shape)
     if any(length < 0 for length in lengths):
         raise ShapeError(f"{what}: a shape has no negative lengths, got {lengths}")

@@ -310,7 +310,8 @@ def histogram_bin_edges(a: TensorLike, bins: int | TensorLike = 10, range: tuple
         Number of bins, or their edges.
     """
     if isinstance(bins, str):
-        raise TypeError("histogram_bin_edges: bins must be a number or edges; rules given by name are not available")
+        raise ArgumentError("histogram_bin_edges: bins must be a number or edges; rules given by name are not "
+                            "available")
     if not isinstance(bins, (int, np.integer)):
         return as_tensor(bins)
     if bins < 1:

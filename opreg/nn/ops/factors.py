@@ -32,7 +32,7 @@ def _matrices(name: str, x: TensorLike) -> Tensor:
     return x
 
 
-def _t(x: Tensor) -> Tensor:
+def _transposed(x: Tensor) -> Tensor:
     return swapaxes(x, -1, -2)
 
 
@@ -42,8 +42,8 @@ def _completed(q: Tensor) -> Tensor:
     if rows == columns:
         return q
     fixed = ops.BlockGrad(q)
-    others, _ = ops._linalg_syevd(eye(rows, rows, q._dt) - matmul(fixed, _t(fixed)))
-    return concat((q, _t(others)[..., columns:]), -1)  # eigenvalues ascend: 0 for the given columns, then 1
+    others, _ = ops._linalg_syevd(eye(rows, rows, q._dt) - matmul(fixed, _transposed(fixed)))
+    return concat((q, _transposed(others)[..., columns:]), -1)  # eigenvalues ascend: 0 for the given columns, then 1
 
 
 def svd(input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
@@ -71,10 +71,10 @@ def svd(input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
     """
     x = _matrices("svd", input)
     wide = x.shape[-2] <= x.shape[-1]
-    left, s, right = ops._npi_svd(x if wide else _t(x))
+    left, s, right = ops._npi_svd(x if wide else _transposed(x))
     if not compute_uv:
         return s
-    u, v = (left, _t(right)) if wide else (_t(right), left)
+    u, v = (left, _transposed(right)) if wide else (_transposed(right), left)
     return (s, _completed(u), _completed(v)) if full_matrices else (s, u, v)
 
 
@@ -98,10 +98,10 @@ def qr(input: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     x = _matrices("qr", input)
     rows, columns = x.shape[-2:]
-    q, r = ops._linalg_gelqf(_t(x[..., :rows]))
-    q, r = _t(q), _t(r)
+    q, r = ops._linalg_gelqf(_transposed(x[..., :rows]))
+    q, r = _transposed(q), _transposed(r)
     if rows < columns:
-        r = concat((r, matmul(_t(q), x[..., rows:])), -1)
+        r = concat((r, matmul(_transposed(q), x[..., rows:])), -1)
     elif mode == "complete" and rows > columns:
         q = _completed(q)
         r = concat((r, ops.zeros_like(x[..., columns:, :])), -2)
@@ -135,8 +135,8 @@ def lstsq(input: TensorLike, A: TensorLike) -> Tensor:
                          f"{show(tensor(A).shape)}")
     if x.shape[0] < x.shape[1]:
         q, low = ops._linalg_gelqf(x)
-        return matmul(_t(q), ops._linalg_trsm(low, columns))
-    q, low = ops._linalg_gelqf(_t(x))
+        return matmul(_transposed(q), ops._linalg_trsm(low, columns))
+    q, low = ops._linalg_gelqf(_transposed(x))
     return ops._linalg_trsm(low, matmul(q, columns), transpose=True)
 
 
@@ -168,14 +168,14 @@ def pinv(x: TensorLike, *, atol: TensorLike | None = None, rtol: TensorLike | No
     limit = maximum(least, ops.expand_dims(like(rtol, s), axis=-1) * s[..., :1])
     large = s > limit
     inverse = where(large, 1 / where(large, s, 1.0), 0.0)
-    return matmul(v * ops.expand_dims(inverse, axis=-2), _t(u))
+    return matmul(v * ops.expand_dims(inverse, axis=-2), _transposed(u))
 
 
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
     """The solution ``x`` of ``matrix @ x = rhs``, with ``adjoint`` of ``matrix.T @ x = rhs``."""
     x, columns = to_common_dtype(matrix, rhs, real=True)
     x = _matrices("matrix_solve", x)
-    return ops._npi_solve(_t(x) if adjoint else x, columns)
+    return ops._npi_solve(_transposed(x) if adjoint else x, columns)
 
 
 def vander(x: TensorLike, N: int | None = None) -> Tensor:

@@ -21,7 +21,7 @@ from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import Spec, is_floating, show
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, ShapeError, SubscriptError
 from . import (
     activation,
     array,
@@ -62,7 +62,7 @@ def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
         for name in list(keywords):
             if name in _SPELLINGS:
                 if _SPELLINGS[name] in keywords:
-                    raise TypeError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
+                    raise ArgumentError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
                                     f"parameter")
                 keywords[_SPELLINGS[name]] = keywords.pop(name)
         return function(self, *args, **keywords)
@@ -80,7 +80,7 @@ def accepts_lists(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R
                 methods_named = [name for name in names if name in keywords]
                 if len(methods_named) > 1 or (methods_named and args):
                     passed = " and ".join([*methods_named, *["arguments"] * bool(args)])
-                    raise TypeError(f"{function.__name__}: {passed} are names of one parameter")
+                    raise ArgumentError(f"{function.__name__}: {passed} are names of one parameter")
                 args = (*args, *[keywords.pop(name) for name in methods_named])
             return function(self, *args, **keywords)
 
@@ -148,7 +148,7 @@ def _extreme(name: str, value: Callable[..., Tensor], both: Callable[..., Any]) 
 
 def _nothing_left(name: str, keywords: Mapping[str, object]) -> None:
     if keywords:
-        raise TypeError(f"{name}: unknown parameter {sorted(keywords)[0]!r}")
+        raise ArgumentError(f"{name}: unknown parameter {sorted(keywords)[0]!r}")
 
 
 @with_spellings
@@ -346,7 +346,7 @@ def select(self: Tensor, condition: TensorLike | int | None = None, y: TensorLik
     if isinstance(axis, (int, np.integer)) and not isinstance(axis, bool):
         return self[(*(slice(None),) * (axis % self.ndim), at)]
     if axis is None or at is None:
-        raise TypeError("select: expected an axis and an index, or a condition and a tensor")
+        raise ArgumentError("select: expected an axis and an index, or a condition and a tensor")
     return math.where(axis, self, at)
 
 
@@ -383,17 +383,17 @@ def itemset(self: Tensor, *args: Any) -> Tensor:
         When the index is out of range, or invalid.
     """
     if not 1 <= len(args) <= 2:
-        raise TypeError(f"itemset: expected an index and a number, got {len(args)} arguments")
+        raise ArgumentError(f"itemset: expected an index and a number, got {len(args)} arguments")
     if len(args) == 1 and self.shape != (1,):
-        raise IndexError(f"itemset: a tensor of shape {show(self.shape)} needs an index and a number")
+        raise SubscriptError(f"itemset: a tensor of shape {show(self.shape)} needs an index and a number")
     index, value = args if len(args) == 2 else (0, args[0])
     if isinstance(index, tuple) and len(index) != self.ndim:
-        raise IndexError(f"itemset: {len(index)} numbers are not an index of the shape {show(self.shape)}")
+        raise SubscriptError(f"itemset: {len(index)} numbers are not an index of the shape {show(self.shape)}")
     if not isinstance(index, tuple):
         if not isinstance(index, int):
-            raise TypeError(f"itemset: an index must be an int or a tuple of them, got {type(index).__name__}")
+            raise ArgumentError(f"itemset: an index must be an int or a tuple of them, got {type(index).__name__}")
         if not -self.size <= index < self.size:
-            raise IndexError(f"itemset: index {index} is out of bounds of {self.size} numbers")
+            raise SubscriptError(f"itemset: index {index} is out of bounds of {self.size} numbers")
         index = tuple(map(int, np.unravel_index(index % self.size, self.shape)))
     result = array.identity(self).copy()
     result[index] = value
@@ -496,7 +496,7 @@ def stride(self: Tensor, dim: int | None = None) -> list[int] | int:
 def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
     """This tensor; compiled functions compare the values that their Python code reads, whether they are set or not."""
     if not isinstance(const_arg, bool):
-        raise TypeError(f"set_const_arg: const_arg must be a bool, got {type(const_arg).__name__}")
+        raise ArgumentError(f"set_const_arg: const_arg must be a bool, got {type(const_arg).__name__}")
     return self
 
 

@@ -10,6 +10,7 @@ from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
+from ...errors import ArgumentError
 from .optimizer import Params, Rate, store
 from .rule import Rule
 
@@ -171,7 +172,7 @@ class FTRL(Rule):
                  weight_decay: float | Cell = 0.0):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         if self.dynamic_lr or self.is_group_lr:
-            raise ValueError("FTRL: expected one learning rate for all steps and groups")
+            raise ArgumentError("FTRL: expected one learning rate for all steps and groups")
         self.moments = self._states("moments", real_number("FTRL: initial_accum", initial_accum))
         self.linear = self._states("linear")
         self.l1, self.l2 = real_number("FTRL: l1", l1), real_number("FTRL: l2", l2)

@@ -15,6 +15,7 @@ from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
+from ...errors import ArgumentError
 from .optimizer import Params, Rate, store
 from .rule import FLOAT, Rule, pair
 
@@ -66,7 +67,7 @@ class SGD(Rule):
         self.dampening = real_number("SGD: dampening", dampening)
         self.nesterov = flag("SGD: nesterov", nesterov)
         if nesterov and (not momentum_value or dampening):
-            raise ValueError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
+            raise ArgumentError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
                              f"{dampening}")
         self._moving = momentum_value > 0
         self.momentum = (Parameter if self._moving else _NoMomentum)(momentum_value, name="momentum")

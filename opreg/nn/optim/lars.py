@@ -10,6 +10,7 @@ from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
+from ...errors import ArgumentError
 from .optimizer import Optimizer
 from .rule import norm
 
@@ -53,7 +54,7 @@ class LARS(Optimizer):
     def __init__(self, optimizer: Optimizer, epsilon: float = 1e-5, coefficient: float = 0.001, use_clip: bool = False,
                  lars_filter: Callable[[Parameter], bool] | None = None):
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
+            raise ArgumentError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
         self.opt, self.global_step = optimizer, optimizer.global_step
         self.epsilon = real_number("LARS: epsilon", epsilon)

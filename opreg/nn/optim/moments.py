@@ -13,6 +13,7 @@ from ...cells.tensor import Tensor, tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
 from ...core.spec import Shape
+from ...errors import ArgumentError
 from .optimizer import Params, Rate, store
 from .rule import FLOAT, Rule, norm, one_minus, pair
 
@@ -71,7 +72,7 @@ class Adam(Rule):
                  weight_decay: float | Cell = 0.0, loss_scale: float = 1.0, use_amsgrad: bool = False,
                  use_lazy: bool = False, use_offload: bool = False):
         if flag("Adam: use_lazy", use_lazy) + flag("Adam: use_offload", use_offload) + bool(use_amsgrad) > 1:
-            raise ValueError("Adam: only one of use_lazy, use_offload and use_amsgrad can be True")
+            raise ArgumentError("Adam: only one of use_lazy, use_offload and use_amsgrad can be True")
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         self._averages(beta1, beta2, eps)
         self.use_nesterov = flag("Adam: use_nesterov", use_nesterov)
@@ -243,10 +244,10 @@ class AdaFactor(Rule):
         self.relative_step = flag("AdaFactor: relative_step", relative_step)
         self.warmup_init = flag("AdaFactor: warmup_init", warmup_init)
         if relative_step and learning_rate is not None:
-            raise ValueError(f"AdaFactor: relative_step=True computes the learning rate, got learning_rate="
+            raise ArgumentError(f"AdaFactor: relative_step=True computes the learning rate, got learning_rate="
                              f"{learning_rate}")
         if not relative_step and (learning_rate is None or warmup_init):
-            raise ValueError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")
+            raise ArgumentError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay)
         first, second = pair("AdaFactor", "eps", eps)
         self.epsilons = real_number("AdaFactor: eps[0]", first), real_number("AdaFactor: eps[1]", second)

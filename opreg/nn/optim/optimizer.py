@@ -24,7 +24,7 @@ from ...core.other_names import OPTIMIZERS
 from ...core.registry import ops
 from ...core.settings import flag, real_number
 from ...core.spec import show
-from ...errors import ArgumentError, ShapeError, did_you_mean
+from ...errors import ArgumentError, ShapeError, WrongNameError, did_you_mean
 from ..ops.multitype import HyperMap, Map
 from .schedule import HeldRate, LearningRateSchedule, ListedRate
 
@@ -114,7 +114,7 @@ class Optimizer(Cell):
         kind = dict if isinstance(listed[0], dict) else Parameter
         for member in listed:
             if not isinstance(member, kind):
-                raise TypeError(f"{self.cls_name}: parameters must be Parameters, or dicts of groups, got "
+                raise ArgumentError(f"{self.cls_name}: parameters must be Parameters, or dicts of groups, got "
                                 f"{type(member).__name__}")
         groups = [member for member in listed if isinstance(member, dict)]
         self.is_group = bool(groups)
@@ -164,8 +164,8 @@ class Optimizer(Cell):
     def _check_rates(self, rates: Any) -> None:
         if not isinstance(rates, (tuple, list)) or len(rates) != len(self.parameters) \
                 or not all(isinstance(rate, (Parameter, LearningRateSchedule)) for rate in rates):
-            raise TypeError(f"{self.cls_name}: learning_rate must be a tuple of {len(self.parameters)} Parameters or "
-                            "LearningRateSchedules, one for each parameter of the groups")
+            raise ArgumentError(f"{self.cls_name}: learning_rate must be a tuple of {len(self.parameters)} "
+                                "Parameters or LearningRateSchedules, one for each parameter of the groups")
 
     def _set_rates(self, rates: Sequence[Any]) -> None:
         """Set the learning rates of groups: one for each parameter, all of them Cells if one is."""
@@ -195,7 +195,7 @@ class Optimizer(Cell):
         """Weight decays from those that the attribute shows, which are multiplied by the loss scale."""
         several = self.is_group and isinstance(decay, (tuple, list))
         if several and len(decay) != len(self.parameters):
-            raise ValueError(f"{self.cls_name}: weight_decay must be one number, or {len(self.parameters)}, one for "
+            raise ArgumentError(f"{self.cls_name}: weight_decay must be one number, or {len(self.parameters)}, one for "
                              f"each parameter of the groups, got {len(decay)}")
         plain = [value.asnumpy().item() if isinstance(value, NDArray) and value.size == 1 else value
                  for value in (decay if several else [decay])]
@@ -215,13 +215,14 @@ class Optimizer(Cell):
 
     def _listed(self, parameters: object, what: str) -> list[Any]:
         if parameters is None:
-            raise ValueError(f"{self.cls_name}: {what} must not be None")
+            raise ArgumentError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
-            raise TypeError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}; "
+            raise ArgumentError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}; "
                             "net.trainable_params() lists those of a Cell")
         members = list(parameters)
         if not members:
-            raise ValueError(f"{self.cls_name}: {what} must not be empty; does the network have trainable parameters?")
+            raise ArgumentError(f"{self.cls_name}: {what} must not be empty; does the network have trainable "
+                                "parameters?")
         return members
 
     def _rate(self, rate: Rate, name: str) -> Parameter | LearningRateSchedule:
@@ -239,11 +240,12 @@ class Optimizer(Cell):
         else:
             steps = [real_number(f"{self.cls_name}: {name}", step) for step in rate]
         if np.ndim(steps) == 0 and isinstance(rate, np.ndarray):
-            raise TypeError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
+            raise ArgumentError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
                             "LearningRateSchedule, got an array without axes")
         values = tensor(np.array(steps, np.float32))
         if values.ndim > 1 or not values.size:
-            raise ValueError(f"{self.cls_name}: {name} must be one number or several, got shape {show(values.shape)}")
+            raise ArgumentError(f"{self.cls_name}: {name} must be one number or several, got shape "
+                                f"{show(values.shape)}")
         parameter = Parameter(values, name=name)
         return ListedRate(parameter) if values.ndim else parameter
 
@@ -252,7 +254,7 @@ class Optimizer(Cell):
         if not isinstance(decay, Cell):
             return real_number(f"{self.cls_name}: weight_decay", decay)
         if not self._calls_decays:
-            raise TypeError(f"{self.cls_name}: weight_decay must be a float, also in a group, got a Cell; "
+            raise ArgumentError(f"{self.cls_name}: weight_decay must be a float, also in a group, got a Cell; "
                             "only Momentum takes a Cell")
         return decay
 
@@ -265,32 +267,33 @@ class Optimizer(Cell):
         for i, group in enumerate(groups):
             for key in group:
                 if key not in _KEYS:
-                    raise KeyError(f"{self.cls_name}: group {i} has the key {key!r}. {did_you_mean(key, _KEYS)}")
+                    raise WrongNameError(f"{self.cls_name}: group {i} has the key {key!r}. {did_you_mean(key, _KEYS)}")
             if "order_params" in group:
                 if len(group) > 1:
-                    raise ValueError(f"{self.cls_name}: group {i}: order_params must be the only key of its group, got "
-                                     f"{', '.join(group)}")
+                    raise ArgumentError(f"{self.cls_name}: group {i}: order_params must be the only key of its "
+                                        f"group, got {', '.join(group)}")
                 order = self._listed(group["order_params"], "order_params")
                 continue
             own_rate = self._rate(group["lr"], f"learning_rate_group_{i}") if "lr" in group else rate
             if isinstance(own_rate, ListedRate):
                 listed = listed or own_rate.learning_rate.size
                 if own_rate.learning_rate.size != listed:
-                    raise ValueError(f"{self.cls_name}: group {i} lists {own_rate.learning_rate.size} learning rates, "
-                                     f"others list {listed}")
+                    raise ArgumentError(f"{self.cls_name}: group {i} lists {own_rate.learning_rate.size} learning "
+                                        f"rates, others list {listed}")
             own_decay = self._decay(group["weight_decay"]) if "weight_decay" in group else decay
             centered = flag(f"{self.cls_name}: grad_centralization", group.get("grad_centralization", False))
             for p in self._listed(group.get("params"), f"params of group {i}"):
                 if not isinstance(p, Parameter):
-                    raise TypeError(f"{self.cls_name}: group {i}: params must be Parameters, got {type(p).__name__}")
+                    raise ArgumentError(f"{self.cls_name}: group {i}: params must be Parameters, got "
+                                        f"{type(p).__name__}")
                 if id(p) in rows:
                     raise ArgumentError(f"{self.cls_name}: Parameter {p.name} is in two groups")
                 rows[id(p)] = _Row(p, own_rate, own_decay, centered)
         if order is None:
             return list(rows.values())
         if sorted(map(id, order)) != sorted(rows):
-            raise ValueError(f"{self.cls_name}: order_params must be the {len(rows)} parameters of the groups in some "
-                             f"order, got {len(order)}")
+            raise ArgumentError(f"{self.cls_name}: order_params must be the {len(rows)} parameters of the groups in "
+                                f"some order, got {len(order)}")
         return [rows[id(p)] for p in order]
 
     # ------------------------------------------------------------------------------- for derived classes
@@ -338,7 +341,7 @@ class Optimizer(Cell):
 
     def _set_base_target(self, value: str) -> None:
         if value not in ("CPU", "Ascend", "GPU"):
-            raise ValueError(f"{self.cls_name}: target must be 'CPU', 'Ascend' or 'GPU', got {value!r}")
+            raise ArgumentError(f"{self.cls_name}: target must be 'CPU', 'Ascend' or 'GPU', got {value!r}")
         self._target = value
 
     @property
@@ -358,11 +361,11 @@ class Optimizer(Cell):
         if isinstance(param, list):
             return [self.get_lr_parameter(parameter) for parameter in param]
         if not isinstance(param, Parameter):
-            raise TypeError(f"get_lr_parameter: expected a Parameter or a list of them, got {type(param).__name__}")
+            raise ArgumentError(f"get_lr_parameter: expected a Parameter or a list of them, got {type(param).__name__}")
         for p, rate in zip(self.parameters, self._rates):
             if p is param:
                 return rate.learning_rate if isinstance(rate, HeldRate) else rate
-        raise ValueError(f"get_lr_parameter: Parameter {param.name} is not one of {self.cls_name}")
+        raise ArgumentError(f"get_lr_parameter: Parameter {param.name} is not one of {self.cls_name}")
 
     def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Gradients plus the weight decay times the parameter."""
@@ -454,7 +457,8 @@ class Optimizer(Cell):
                                 f"got {len(gradients)}")
         for p, g in zip(self.parameters, gradients):
             if not hasattr(g, "shape"):
-                raise TypeError(f"{self.cls_name}: the gradient of {p.name} must be a Tensor, got {type(g).__name__}")
+                raise ArgumentError(f"{self.cls_name}: the gradient of {p.name} must be a Tensor, got "
+                                    f"{type(g).__name__}")
             if g.shape != p.shape:
                 raise ShapeError(f"{self.cls_name}: the gradient of {p.name} has shape {show(g.shape)}, expected "
                                  f"{show(p.shape)}")

@@ -12,6 +12,7 @@ from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import real_number
+from ...errors import ArgumentError
 from .optimizer import Optimizer, store
 
 __all__ = ["FLOAT", "Rule", "norm", "one_minus", "pair"]
@@ -54,7 +55,7 @@ def norm(x: Tensor) -> Tensor:
 def pair(owner: str, name: str, value: object) -> Sequence[Any]:
     """Check a setting: a tuple of two floats."""
     if not isinstance(value, (tuple, list)):
-        raise TypeError(f"{owner}: {name} must be a tuple of two floats, got {type(value).__name__}")
+        raise ArgumentError(f"{owner}: {name} must be a tuple of two floats, got {type(value).__name__}")
     if len(value) != 2:
-        raise ValueError(f"{owner}: {name} must have two floats, got {len(value)}")
+        raise ArgumentError(f"{owner}: {name} must have two floats, got {len(value)}")
     return value

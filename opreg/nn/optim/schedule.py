@@ -10,8 +10,10 @@ import numpy as np
 from ...cells.cell import Cell
 from ...cells.parameter import Parameter
 from ...cells.tensor import Tensor, tensor
+from ...core.named_errors import name_errors
 from ...core.registry import ops
 from ...core.settings import flag, real_number, whole_number
+from ...errors import ArgumentError
 
 __all__ = ["LearningRateSchedule", "ExponentialDecayLR", "NaturalExpDecayLR", "InverseDecayLR", "CosineDecayLR",
            "PolynomialDecayLR", "WarmUpLR", "piecewise_constant_lr", "exponential_decay_lr",
@@ -162,7 +164,7 @@ class CosineDecayLR(LearningRateSchedule):
         self.max_lr = real_number("CosineDecayLR: max_lr", max_lr, inside=True)
         self.decay_steps = whole_number("CosineDecayLR: decay_steps", decay_steps, 1)
         if min_lr >= max_lr:
-            raise ValueError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
+            raise ArgumentError(f"CosineDecayLR: max_lr must be above min_lr, got {max_lr} and {min_lr}")
 
     def construct(self, global_step: Tensor) -> Tensor:
         part = ops._minimum_scalar(_steps(global_step), scalar=float(self.decay_steps)) / self.decay_steps
@@ -251,13 +253,14 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     owner = "piecewise_constant_lr"
     for name, value in (("milestone", milestone), ("learning_rates", learning_rates)):
         if not isinstance(value, (tuple, list)):
-            raise TypeError(f"{owner}: {name} must be a list or tuple, got {type(value).__name__}")
+            raise ArgumentError(f"{owner}: {name} must be a list or tuple, got {type(value).__name__}")
     if len(milestone) != len(learning_rates):
-        raise ValueError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got {len(learning_rates)}")
+        raise ArgumentError(f"{owner}: expected a rate for each of {len(milestone)} milestones, got "
+                            f"{len(learning_rates)}")
     rates: list[float] = []
     for i, (end, rate) in enumerate(zip(milestone, learning_rates)):
         if whole_number(f"{owner}: milestone {i}", end, 1) <= len(rates):
-            raise ValueError(f"{owner}: milestones must increase, got {end} after {len(rates)}")
+            raise ArgumentError(f"{owner}: milestones must increase, got {end} after {len(rates)}")
         rates += [real_number(f"{owner}: learning rate {i}", rate)] * (end - len(rates))
     return rates
 
@@ -323,7 +326,7 @@ def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoc
     real_number("cosine_decay_lr: max_lr", max_lr, inside=True)
     whole_number("cosine_decay_lr: decay_epoch", decay_epoch, 1)
     if min_lr >= max_lr:
-        raise ValueError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
+        raise ArgumentError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
     return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
         1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch)))
 
@@ -366,3 +369,6 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     whole_number("warmup_lr: warmup_epoch", warmup_epoch, 1)
     return _by_epoch("warmup_lr", total_step, step_per_epoch,
                      lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)
+
+
+name_errors(__name__, globals(), __all__)

@@ -26,7 +26,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...cells.typing import TensorDType
 from ...core.spec import is_floating
-from ...errors import did_you_mean
+from ...errors import ArgumentError, did_you_mean
 from .. import ops
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Exponential", "Normal", "Uniform"]
@@ -62,7 +62,7 @@ class Distribution(Cell):
         super().__init__()
         self.name, self.dtype, self.seed = name, dtype_of(dtype), seed
         if self._floats and not is_floating(self.dtype.dtype):
-            raise TypeError(f"{name}: expected a floating dtype, got {self.dtype}")
+            raise ArgumentError(f"{name}: expected a floating dtype, got {self.dtype}")
         self.parameter_type = self.dtype if self._floats else float32
         self._given = [None if value is None else value if isinstance(value, TensorBase) else
                        Tensor(np.asarray(value, np.float64), self.parameter_type) for value in parameters.values()]
@@ -156,11 +156,11 @@ class Distribution(Cell):
 
     def _same(self, dist: str) -> None:
         if dist != type(self).__name__:
-            raise ValueError(f"{self.name}: Expected dist input is {type(self).__name__}, but got {dist}.")
+            raise ArgumentError(f"{self.name}: Expected dist input is {type(self).__name__}, but got {dist}.")
 
     def _value(self, value: Any) -> Tensor:
         if not isinstance(value, TensorBase):
-            raise TypeError(f"{self.name}: For value, input type must be a Tensor or Parameter, got "
+            raise ArgumentError(f"{self.name}: For value, input type must be a Tensor or Parameter, got "
                             f"{type(value).__name__}")
         return value.astype(self.parameter_type)
 
@@ -168,15 +168,15 @@ class Distribution(Cell):
         """Parameters in order: those of a call, or those of the Cell."""
         if len(args) > len(self.names) or not keywords.keys() <= set(self.names):
             wrong = next((name for name in keywords if name not in self.names), "")
-            raise TypeError(f"{self.name}: expected the parameters {', '.join(self.names)}, got {len(args)} by position"
-                            f"{f' and {wrong!r}. {did_you_mean(wrong, self.names)}' if wrong else ''}")
+            raise ArgumentError(f"{self.name}: expected the parameters {', '.join(self.names)}, got {len(args)} by "
+                                f"position{f' and {wrong!r}. {did_you_mean(wrong, self.names)}' if wrong else ''}")
         result = []
         for i, name in enumerate(self.names):
             value = args[i] if i < len(args) else keywords.get(name)
             if value is None and given:
                 value = self._given[i]
             if not isinstance(value, TensorBase):
-                raise TypeError(f"{self.name}: the type {name} must be subclass of Tensor. It can not be "
+                raise ArgumentError(f"{self.name}: the type {name} must be subclass of Tensor. It can not be "
                                 f"{'None' if value is None else type(value).__name__} since it is not specified during "
                                 "initialization.")
             result.append(value.astype(self.parameter_type))
@@ -224,7 +224,7 @@ def _drawn(shape: tuple[int, ...], *parameters: Tensor) -> tuple[int, ...]:
 def _checked(name: str, what: str, value: Any, holds: Callable[[np.ndarray], Any], expected: str) -> None:
     """Refuse parameters that no distribution has."""
     if value is not None and not isinstance(value, TensorBase) and not np.all(holds(np.asarray(value, np.float64))):
-        raise ValueError(f"{name}: {what} must be {expected}, got {value}")
+        raise ArgumentError(f"{name}: {what} must be {expected}, got {value}")
 
 
 class Normal(Distribution):

@@ -24,6 +24,7 @@ from ...cells.traced import trace_function
 from ...cells.tree import LEAF, Structure, flatten
 from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
+from ...core.named_errors import name_errors
 from ...core.spec import ANY, Shape, Spec, as_dtype, is_known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
@@ -153,7 +154,7 @@ def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None
     Raises
     ------
     OpError
-        As ``export``, and if the weights take 2 GiB or more, which a model in memory cannot hold.
+        The errors of ``export``; also if the weights take 2 GiB or more, which a model in memory cannot hold.
 
     Examples
     --------
@@ -592,3 +593,6 @@ def _end(value: Value) -> ValueInfoProto:
     return helper.make_tensor_value_info(
         value.name, helper.np_dtype_to_tensor_dtype(value.dtype),
         None if shape is None else [dim if type(dim) is int else None for dim in shape])
+
+
+name_errors(__name__, globals(), __all__)

@@ -25,6 +25,7 @@ from opreg.ndarray.creation import array
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol, Variable
 
+from ...core.named_errors import name_errors
 from ..package import onnx
 from . import translations as translations  # registers the rows of operators
 from .graph import Graph, Model, Node, UnknownNumbers, lowered
@@ -356,3 +357,6 @@ def run_model(model: Model, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a model for NumPy arrays, as NumPy arrays."""
     cell_inputs = [[lift(part) for part in value] if isinstance(value, list) else lift(value) for value in inputs]
     return [lowered(value) for value in model.graph.run(cell_inputs)]
+
+
+name_errors(__name__, globals(), __all__)

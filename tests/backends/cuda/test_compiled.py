@@ -58,6 +58,17 @@ def test_cached_functions_are_not_compiled_again(place: Path, monkeypatch: pytes
     assert answer() == 0.5
 
 
+def test_other_words_in_comments_of_headers_compile_nothing_anew(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, found = place / "own.h", []
+    monkeypatch.setitem(compiled._HEADERS, "own", [header])
+    monkeypatch.setitem(compiled._OBJECTS, "own", [])
+    for text in ("int a;  // one\n", "int a;  // two\n", "int b;  // two\n"):
+        header.write_text(text)
+        compiled._content.cache_clear()
+        found.append(compiled.built("", "-c", header="own", suffix=".o"))
+    assert found[0] == found[1] != found[2]
+
+
 def test_files_that_nobody_has_read_for_long_are_deleted(place: Path) -> None:
     (place / "numba").mkdir()
     a, b, c, d = (24 * letter for letter in "abcd")

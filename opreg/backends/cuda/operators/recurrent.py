@@ -1,7 +1,7 @@
 """Recurrent layers as CUDA kernels: a time step is a matrix product and one kernel for all element-wise work of the
 gates.
 
-As on the host, the part from the input is one product over all time steps. In the gradient, the kernel of a step also
+The part from the input is one product over all time steps, as on the host. In the gradient, the kernel of a step also
 sums the products of the gates.
 """
 

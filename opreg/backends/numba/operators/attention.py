@@ -386,7 +386,7 @@ def backward_attention_numba(call: Call) -> list[Callable[[], object]]:
     words = {name: call.attrs[name] for name in ("causal", "scale", "p", "use_mask", "fill")}
 
     def by_numpy() -> None:
-        for out, result in zip(call.outs, scaled_attention.run_back(np, call.ins, **words)):
+        for out, result in zip(call.outs, scaled_attention.backward_attention_xp(np, *call.ins, **words)):
             if out is not None:
                 out[...] = result
 

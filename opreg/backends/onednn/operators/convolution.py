@@ -54,7 +54,7 @@ LOWEST = float(np.finfo(np.float32).min)
 #: synchronise, which takes long if other programs use the cores.
 LEAST = 1 << 16
 
-#: How many kinds of eager calls are cached in each thread.
+#: The number of kinds of eager calls that each thread caches.
 MOST = 256
 
 
@@ -155,7 +155,7 @@ class _Kernels(Generic[G]):
     part : str
         The part of a convolution or of pooling that it computes.
     read : int
-        How many of its inputs it reads.
+        The number of its inputs that it reads.
     begins : bool
         Whether the pass ``channels_last`` may change the operator's layout for this kernel.
     """

@@ -6,12 +6,13 @@ from typing import Any
 
 from opreg.ndarray import autograd
 
+from ....core.settings import Checked
 from ...utils import split_and_load
 
 __all__ = ["BatchProcessor"]
 
 
-class BatchProcessor:
+class BatchProcessor(Checked):
     """Trains or evaluates on one batch of data and labels; override its methods for other batches."""
 
     def _get_data_and_label(self, batch: Any, ctx: Any, batch_axis: int = 0) -> tuple[list[Any], list[Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from opreg.errors import ArgumentError, did_you_mean
 
+from ....core.named_errors import name_errors
 from .alexnets import (
     AlexNet,
     alexnet,
@@ -124,3 +125,6 @@ def get_model(name: str, **kwargs: Any) -> Classifier:
     if name.lower() not in _NETWORKS:
         raise ArgumentError(f"there is no network {name!r}. {did_you_mean(name.lower(), _NETWORKS)}")
     return _NETWORKS[name.lower()](**kwargs)
+
+
+name_errors(__name__, globals(), __all__)

@@ -229,7 +229,7 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Con
     pretrained, ctx, root
         Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
     **kwargs
-        Of ``ResNetV1`` and ``ResNetV2``.
+        Keywords of ``ResNetV1`` and ``ResNetV2``.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ....cells.typing import Sizes
+from ....core.settings import Checked
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
@@ -75,7 +76,7 @@ class RandomVerticalFlipWithBBox(_Flip):
         super().__init__(prob, VerticalFlip(), 1)
 
 
-class ResizeWithBBox:
+class ResizeWithBBox(Checked):
     """An image resized with its boxes; see ``Resize``."""
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.LINEAR):
@@ -87,7 +88,7 @@ class ResizeWithBBox:
         return resized, _scale_boxes(boxes, pixels.shape, resized.shape)
 
 
-class RandomResizeWithBBox:
+class RandomResizeWithBBox(Checked):
     """An image resized with its boxes, with an interpolation chosen at random; see ``Resize`` for the size."""
 
     def __init__(self, size: Sizes):
@@ -118,7 +119,7 @@ class RandomResizedCropWithBBox(RandomResizedCrop):
         return resized, _scale_boxes(_crop_boxes(boxes, crop), (crop.height, crop.width), resized.shape)
 
 
-class BoundingBoxAugment:
+class BoundingBoxAugment(Checked):
     """An operation applied to the parts of an image in some of its boxes, chosen at random; the boxes stay.
 
     Parameters

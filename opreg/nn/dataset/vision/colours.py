@@ -10,6 +10,7 @@ import numpy as np
 
 from opreg.data.augmenters import EIGENVALUES, EIGENVECTORS
 
+from ....core.settings import Checked
 from ....core.spec import is_floating
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
@@ -50,7 +51,7 @@ def _factor(owner: str, name: str, factor: float) -> float:
 # ------------------------------------------------------------------------------------ one factor or table
 
 
-class AdjustBrightness:
+class AdjustBrightness(Checked):
     """The pixels times a factor."""
 
     def __init__(self, brightness_factor: float):
@@ -61,7 +62,7 @@ class AdjustBrightness:
         return round_to_dtype(np.multiply(pixels, np.float32(self._factor), dtype=np.float32), pixels.dtype)
 
 
-class AdjustContrast:
+class AdjustContrast(Checked):
     """The pixels times a factor, plus the mean gray times one minus the factor."""
 
     def __init__(self, contrast_factor: float):
@@ -75,7 +76,7 @@ class AdjustContrast:
         return _blend(np.floor(mean + 0.5), 1 - self._factor, np.arange(256), self._factor, pixels.dtype)[pixels]
 
 
-class AdjustSaturation:
+class AdjustSaturation(Checked):
     """The pixels times a factor, plus their gray times one minus the factor."""
 
     def __init__(self, saturation_factor: float):
@@ -86,7 +87,7 @@ class AdjustSaturation:
         return _blend(_gray(pixels), 1 - self._factor, pixels, self._factor, pixels.dtype)
 
 
-class AdjustSharpness:
+class AdjustSharpness(Checked):
     """The pixels times a factor, plus those of the smoothed image times one minus the factor.
 
     A smoothed pixel is the mean of nine, in which its own counts five times; those at the borders stay as they are.
@@ -108,7 +109,7 @@ class AdjustSharpness:
         return _blend(pixels, self._factor, smooth, 1 - self._factor, pixels.dtype)
 
 
-class AdjustHue:
+class AdjustHue(Checked):
     """The hue rotated by a part of the circle, from -0.5 to 0.5, in an image of uint8."""
 
     def __init__(self, hue_factor: float):
@@ -156,7 +157,7 @@ def _from_hsv(hue: np.ndarray, saturation: np.ndarray, value: np.ndarray) -> np.
     return np.take_along_axis(shades, _SHADES[sector.astype(np.int32) % 6][hue], axis=2)
 
 
-class AdjustGamma:
+class AdjustGamma(Checked):
     """The power ``gamma`` of pixels, times a gain: of integers in parts of 255, of floating-point pixels from 0 to 1
     with the gain before.
 
@@ -191,7 +192,7 @@ def _looked_up(pixels: np.ndarray, tables: list[np.ndarray], shape: tuple[int, .
     return np.stack([table[pixels[..., i]] for i, table in enumerate(tables)], axis=2).reshape(shape)
 
 
-class AutoContrast:
+class AutoContrast(Checked):
     """The channels stretched linearly, so that the darkest pixel is 0 and the lightest 255.
 
     Parameters
@@ -230,7 +231,7 @@ class AutoContrast:
         return int(above.argmax()) if above.any() else 255
 
 
-class Equalize:
+class Equalize(Checked):
     """The channels of an image of uint8 with equalized histograms."""
 
     def __call__(self, image: Any) -> np.ndarray:
@@ -247,14 +248,14 @@ class Equalize:
         return round_to_dtype(above.astype(np.float32) * scale, np.dtype(np.uint8))
 
 
-class Invert:
+class Invert(Checked):
     """The bytes of an image, each subtracted from 255."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return 255 - check_image("Invert", image, (1, 3), "uint8")
 
 
-class Posterize:
+class Posterize(Checked):
     """The bytes of an image with their highest bits alone, from 0 to 8 of them."""
 
     def __init__(self, bits: int):
@@ -266,7 +267,7 @@ class Posterize:
         return check_image("Posterize", image, (1, 3), "uint8") & self._mask
 
 
-class Solarize:
+class Solarize(Checked):
     """The bytes of an image inverted in a range.
 
     Parameters
@@ -288,7 +289,7 @@ class Solarize:
 # ------------------------------------------------------------------------------------------ color orders
 
 
-class ConvertColor:
+class ConvertColor(Checked):
     """An image with its channels in another order, with opacity or without, or as gray (height, width)."""
 
     def __init__(self, convert_mode: ConvertMode):
@@ -314,7 +315,7 @@ class ConvertColor:
         return np.concatenate([colors, opacity], axis=2)
 
 
-class Grayscale:
+class Grayscale(Checked):
     """An image of uint8 in gray, as PIL computes it: (height, width), or three equal channels."""
 
     def __init__(self, num_output_channels: int = 1):
@@ -385,7 +386,7 @@ class HsvToRgb(_ColorSpace):
                 for turn in (0, 4, 2)]
 
 
-class GaussianBlur:
+class GaussianBlur(Checked):
     """An image smoothed by a Gaussian, mirrored at its borders.
 
     Parameters
@@ -477,7 +478,7 @@ class RandomGrayscale(Sometimes):
         super().__init__(Grayscale(3), prob)
 
 
-class RandomColor:
+class RandomColor(Checked):
     """The image with its saturation adjusted by a random factor from a closed range."""
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)):
@@ -489,7 +490,7 @@ class RandomColor:
         return _blend(pixels, factor, _gray(pixels), 1 - factor, pixels.dtype)
 
 
-class RandomSharpness:
+class RandomSharpness(Checked):
     """The image with its sharpness adjusted by a random factor from a range."""
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)):
@@ -499,7 +500,7 @@ class RandomSharpness:
         return AdjustSharpness(stream().uniform(*self._range))(image)
 
 
-class RandomColorAdjust:
+class RandomColorAdjust(Checked):
     """The image with brightness, contrast, saturation and hue adjusted, each by a random factor, in random order.
 
     Parameters
@@ -528,7 +529,7 @@ class RandomColorAdjust:
         return pixels
 
 
-class RandomLighting:
+class RandomLighting(Checked):
     """The image plus random multiples of the principal components of the colors of natural images.
 
     Parameters
@@ -545,7 +546,7 @@ class RandomLighting:
         return round_to_dtype(pixels + (EIGENVECTORS * stream().normal(0, self._alpha, 3)) @ EIGENVALUES, pixels.dtype)
 
 
-class RandomPosterize:
+class RandomPosterize(Checked):
     """The image with its highest bits alone, a random count of them.
 
     Parameters
@@ -564,7 +565,7 @@ class RandomPosterize:
         return self._kinds[int(stream().integers(len(self._kinds)))](image)
 
 
-class RandomSolarize:
+class RandomSolarize(Checked):
     """The image inverted in a random part of a range of bytes."""
 
     def __init__(self, threshold: Sequence[int] = (0, 255)):

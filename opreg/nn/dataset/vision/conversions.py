@@ -11,6 +11,7 @@ from opreg.data.codec import decode
 
 from ....cells.dtype import dtype_to_nptype
 from ....cells.typing import TensorDType
+from ....core.settings import Checked
 from ....errors import ArgumentError, DTypeError, ShapeError
 from ..transforms import TypeCast
 from .images import check_image
@@ -19,7 +20,7 @@ __all__ = ["Decode", "HWC2CHW", "LinearTransformation", "Normalize", "NormalizeP
            "ToTensor", "ToType"]
 
 
-class Decode:
+class Decode(Checked):
     """The decoded image from the bytes of its file: (height, width, 3), in the order red, green, blue.
 
     Parameters
@@ -50,21 +51,21 @@ class Decode:
         return decode(data.tobytes(), name="Decode: the image")
 
 
-class ToPIL:
+class ToPIL(Checked):
     """The image unchanged: images are arrays in all operations."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("ToPIL", image)
 
 
-class ToNumpy:
+class ToNumpy(Checked):
     """The image unchanged: images are arrays in all operations."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return np.asarray(image)
 
 
-class Rescale:
+class Rescale(Checked):
     """The pixels times a factor, plus a shift: float32."""
 
     def __init__(self, rescale: float, shift: float):
@@ -74,7 +75,7 @@ class Rescale:
         return np.asarray(image).astype(np.float32) * np.float32(self._rescale) + np.float32(self._shift)
 
 
-class Normalize:
+class Normalize(Checked):
     """The pixels minus a mean, divided by a standard deviation, for each channel: float32.
 
     Parameters
@@ -115,7 +116,7 @@ class NormalizePad(Normalize):
         return np.pad(pixels, [(0, 0), (0, 0), (0, 1)] if self._last else [(0, 1), (0, 0), (0, 0)])
 
 
-class LinearTransformation:
+class LinearTransformation(Checked):
     """The elements of an array minus a mean, times a square matrix; the shape does not change.
 
     Parameters
@@ -140,14 +141,14 @@ class LinearTransformation:
         return ((pixels.ravel() - self._mean) @ self._matrix).reshape(pixels.shape)
 
 
-class HWC2CHW:
+class HWC2CHW(Checked):
     """The image with channels as the first axis."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("HWC2CHW", image).transpose((2, 0, 1)).copy()
 
 
-class ToTensor:
+class ToTensor(Checked):
     """The image with channels as the first axis, and bytes scaled to the range from 0 to 1."""
 
     def __init__(self, output_type: TensorDType = np.float32):

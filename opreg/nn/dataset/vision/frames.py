@@ -12,6 +12,7 @@ from opreg.data.pixels import imresize
 from opreg.ndarray.ndarray import array
 
 from ....cells.typing import Sizes
+from ....core.settings import Checked
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
@@ -23,7 +24,7 @@ __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip"
            "RandomVerticalFlip", "Resize", "ResizedCrop", "SlicePatches", "TenCrop", "VerticalFlip"]
 
 
-class Resize:
+class Resize(Checked):
     """An image resized; a single number is the length of the shorter side, and keeps the aspect ratio."""
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.BILINEAR):
@@ -47,14 +48,14 @@ class Resize:
         return int(have[0] * self._size / min(have)), int(have[1] * self._size / min(have))
 
 
-class HorizontalFlip:
+class HorizontalFlip(Checked):
     """The image mirrored left to right."""
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("HorizontalFlip", image)[:, ::-1].copy()
 
 
-class VerticalFlip:
+class VerticalFlip(Checked):
     """The image mirrored top to bottom."""
 
     def __call__(self, image: Any) -> np.ndarray:
@@ -75,7 +76,7 @@ class RandomVerticalFlip(Sometimes):
         super().__init__(VerticalFlip(), prob)
 
 
-class RandomResize:
+class RandomResize(Checked):
     """An image resized with an interpolation chosen at random; see ``Resize`` for the size."""
 
     def __init__(self, size: Sizes):
@@ -85,7 +86,7 @@ class RandomResize:
         return self._kinds[int(stream().integers(len(self._kinds)))](image)
 
 
-class Pad:
+class Pad(Checked):
     """An image padded at its sides.
 
     Parameters
@@ -117,7 +118,7 @@ class Pad:
         return wide
 
 
-class PadToSize:
+class PadToSize(Checked):
     """An image padded to a height and a width.
 
     Parameters
@@ -146,7 +147,7 @@ class PadToSize:
         return Pad((left, top, across - left, down - top), self._value, self._mode)(pixels)
 
 
-class Crop:
+class Crop(Checked):
     """A crop at given coordinates, of a given size (height, width)."""
 
     def __init__(self, coordinates: tuple[int, int], size: Sizes):
@@ -161,7 +162,7 @@ class Crop:
         return pixels[self.top:self.top + self.height, self.left:self.left + self.width].copy()
 
 
-class CenterCrop:
+class CenterCrop(Checked):
     """A crop from the middle of an image; a smaller image is padded with zeros."""
 
     def __init__(self, size: Sizes):
@@ -175,7 +176,7 @@ class CenterCrop:
         return Crop((top, left), self._size)(pixels)
 
 
-class RandomCrop:
+class RandomCrop(Checked):
     """A crop at random coordinates.
 
     Parameters
@@ -209,7 +210,7 @@ class RandomCrop:
         return pixels, (sum(pad.top for pad in pads), sum(pad.left for pad in pads)), Crop((top, left), self._size)
 
 
-class RandomResizedCrop:
+class RandomResizedCrop(Checked):
     """A crop of random area, aspect ratio and position, resized.
 
     Parameters
@@ -264,7 +265,7 @@ class RandomCropDecodeResize(RandomResizedCrop):
         return super().__call__(Decode()(image))
 
 
-class ResizedCrop:
+class ResizedCrop(Checked):
     """A crop at given coordinates, resized.
 
     Parameters
@@ -283,7 +284,7 @@ class ResizedCrop:
         return self._resize(self._crop(image))
 
 
-class FiveCrop:
+class FiveCrop(Checked):
     """Five crops of one size: from the corners top left, top right, bottom left and bottom right, and the middle."""
 
     def __init__(self, size: Sizes):
@@ -317,7 +318,7 @@ class TenCrop(FiveCrop):
         return super().__call__(image) + super().__call__(self._flip(image))
 
 
-class SlicePatches:
+class SlicePatches(Checked):
     """Parts of equal size, row by row.
 
     Parameters
@@ -348,7 +349,7 @@ class SlicePatches:
                      for top in range(self._parts[0]) for left in range(self._parts[1]))
 
 
-class Erase:
+class Erase(Checked):
     """An image with a part of it replaced by a value.
 
     Parameters
@@ -376,7 +377,7 @@ class Erase:
         return pixels
 
 
-class CutOut:
+class CutOut(Checked):
     """An image with squares at random places set to zero.
 
     Parameters
@@ -403,7 +404,7 @@ class CutOut:
         return pixels
 
 
-class RandomErasing:
+class RandomErasing(Checked):
     """An image (channels, height, width) with a rectangle of random size and place replaced, with a given probability.
 
     Parameters

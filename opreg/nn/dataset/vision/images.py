@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ....cells.typing import Sizes
+from ....core.settings import Checked
 from ....errors import ArgumentError, DTypeError, ShapeError
 from ..config import stream
 from ..transforms import chance
@@ -128,7 +129,7 @@ def reach(owner: str, name: str, value: float | Sequence[float], middle: float =
     return low, high
 
 
-class Sometimes:
+class Sometimes(Checked):
     """An operation that is applied with a given probability."""
 
     def __init__(self, operation: Callable[[Any], np.ndarray], prob: float):

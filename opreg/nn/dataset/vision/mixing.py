@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.settings import Checked
 from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
@@ -28,7 +29,7 @@ def _batch(owner: str, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
     return images, labels
 
 
-class MixUp:
+class MixUp(Checked):
     """Images and labels, each mixed with the next of the batch, or with the previous batch: float64.
 
     For each image its share is drawn from the beta distribution.
@@ -62,7 +63,7 @@ class MixUp:
         return self._before
 
 
-class MixUpBatch:
+class MixUpBatch(Checked):
     """Images and labels of a batch, mixed with others of it: labels are float32.
 
     The part of the images is drawn from the beta distribution, for the whole batch.
@@ -84,7 +85,7 @@ class MixUpBatch:
                 (part * labels + (1 - part) * labels[order]).astype(np.float32))
 
 
-class CutMixBatch:
+class CutMixBatch(Checked):
     """Images of a batch with a rectangle of another one of it, and labels mixed by its area: float32.
 
     Parameters

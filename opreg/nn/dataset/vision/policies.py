@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....core.settings import Checked
 from ....errors import ArgumentError
 from ..config import stream
 from ..transforms import apply_in_row, chance
@@ -220,7 +221,7 @@ class TrivialAugmentWide(_Drawn):
         return self._applied(pixels, name, float(sizes[int(random.integers(len(sizes)))]))
 
 
-class UniformAugment:
+class UniformAugment(Checked):
     """Some of the operations, drawn at random, each of which is then applied with probability 0.5.
 
     Parameters
@@ -245,7 +246,7 @@ class UniformAugment:
         return image
 
 
-class RandomSelectSubpolicy:
+class RandomSelectSubpolicy(Checked):
     """The operations of one of several lists, drawn at random, each applied with its probability.
 
     Parameters

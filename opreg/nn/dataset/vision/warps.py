@@ -10,6 +10,7 @@ import numpy as np
 
 from opreg.data.warping import perspective_matrix, warp, warp_perspective
 
+from ....core.settings import Checked
 from ....errors import ArgumentError
 from ..config import stream
 from .images import OPENCV, Fill, Inter, Sometimes, check_image, filled
@@ -24,7 +25,7 @@ def _warp(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int,
     return warped.reshape((*size, *pixels.shape[2:]))
 
 
-class Rotate:
+class Rotate(Checked):
     """An image rotated counter-clockwise.
 
     Parameters
@@ -73,7 +74,7 @@ def _bounds(height: int, width: int, center: Sequence[float], cosine: float, sin
     return (round(down), round(across)), (across / 2 - width / 2, down / 2 - height / 2)
 
 
-class Affine:
+class Affine(Checked):
     """An image rotated clockwise, sheared and scaled around its middle, and moved.
 
     Parameters
@@ -128,7 +129,7 @@ def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: fl
     return np.column_stack([turn, middle - turn @ middle + move]).astype(np.float32)
 
 
-class Perspective:
+class Perspective(Checked):
     """An image under the perspective map that leads from four points x, y to four others.
 
     Parameters
@@ -152,7 +153,7 @@ class Perspective:
         return _warp(warp_perspective, pixels, self._matrix, pixels.shape[:2], 0, self._interpolation)
 
 
-class RandomRotation:
+class RandomRotation(Checked):
     """An image rotated counter-clockwise by a random angle; see ``Rotate``.
 
     Parameters
@@ -172,7 +173,7 @@ class RandomRotation:
         return Rotate(stream().uniform(*self._range), *self._settings)(image)
 
 
-class RandomAffine:
+class RandomAffine(Checked):
     """An image under a random affine map; see ``Affine``.
 
     Parameters
@@ -212,7 +213,7 @@ class RandomPerspective(Sometimes):
     Parameters
     ----------
     distortion_scale : float
-        How far corners move, from 0 to 1: the part of half the width and height.
+        The distance that corners move, from 0 to 1: the part of half the width and height.
     prob : float
         Probability that the image changes.
     interpolation : Inter

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....cells.tensor import Tensor, tensor
-from ....errors import ArgumentError
+from ....core.settings import Checked
+from ....errors import ArgumentError, WrongNameError
 from .optimizer import Optimizer, check_setting
 
 __all__ = ["ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
@@ -24,7 +25,7 @@ def _set(optimizer: Optimizer, rates: Sequence[Any]) -> None:
         parameter.set_data(tensor(np.float32(float(rate))))
 
 
-class LRScheduler:
+class LRScheduler(Checked):
     """Base of schedulers: derive from it, and define ``get_lr``, which returns a rate for each group.
 
     Parameters
@@ -42,13 +43,14 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(self).__name__}: expected an optimizer of experimental.optim, got "
+            raise ArgumentError(f"{type(self).__name__}: expected an optimizer of experimental.optim, got "
                             f"{type(optimizer).__name__}")
         if last_epoch < -1:
             raise ArgumentError(f"{type(self).__name__}: last_epoch must be an int of -1 at least, got {last_epoch!r}")
         for i, (group, rate) in enumerate(zip(optimizer.param_groups, optimizer.lrs)):
             if last_epoch != -1 and "initial_lr" not in group:
-                raise KeyError(f"{type(self).__name__}: group {i} has no initial_lr, to resume after {last_epoch}")
+                raise WrongNameError(f"{type(self).__name__}: group {i} has no initial_lr, to resume after "
+                                     f"{last_epoch}")
             group.setdefault("initial_lr", float(rate.asnumpy()))
         self.optimizer = optimizer
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
@@ -285,7 +287,7 @@ class SequentialLR(LRScheduler):
         self._schedulers[at].step(self.last_epoch - begin)
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(Checked):
     """Multiplies the rates by ``factor`` when the metric given to ``step`` has not improved for more than ``patience``
     steps.
 
@@ -307,7 +309,7 @@ class ReduceLROnPlateau:
                  threshold: float = 1e-4, threshold_mode: str = "rel", cooldown: int = 0,
                  min_lr: float | Sequence[float] = 0, eps: float = 1e-8):
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"ReduceLROnPlateau: expected an optimizer of experimental.optim, got "
+            raise ArgumentError(f"ReduceLROnPlateau: expected an optimizer of experimental.optim, got "
                             f"{type(optimizer).__name__}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ArgumentError(f"ReduceLROnPlateau: expected mode 'min' or 'max' and threshold_mode 'rel' or 'abs', "

@@ -76,17 +76,18 @@ class Optimizer(Cell):
         self.group_start_id = [0]
         self.parameters = ParameterTuple(())
         if isinstance(params, Parameter):
-            raise TypeError(f"{self.cls_name}: params must be a list, got one Parameter")
+            raise ArgumentError(f"{self.cls_name}: params must be a list, got one Parameter")
         members: list[Any] = list(params)
         if not members:
-            raise ValueError(f"{self.cls_name}: params must not be empty; does the network have trainable parameters?")
+            raise ArgumentError(f"{self.cls_name}: params must not be empty; does the network have trainable "
+                                "parameters?")
         for group in members if isinstance(members[0], dict) else [{"params": members}]:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add Parameters with their own settings."""
         if "params" not in param_group:
-            raise TypeError(f"{self.cls_name}: a group must be a dict with params, got {param_group!r}")
+            raise ArgumentError(f"{self.cls_name}: a group must be a dict with params, got {param_group!r}")
         at = len(self.param_groups)
         group = {**self.defaults, **param_group}
         members = group["params"]
@@ -94,7 +95,7 @@ class Optimizer(Cell):
         known_ids = {id(p) for p in self.parameters}
         for p in group["params"]:
             if not isinstance(p, Parameter):
-                raise TypeError(f"{self.cls_name}: params of group {at} must be Parameters, got {type(p).__name__}")
+                raise ArgumentError(f"{self.cls_name}: params of group {at} must be Parameters, got {type(p).__name__}")
             if id(p) in known_ids:
                 raise ArgumentError(f"{self.cls_name}: Parameter {p.name} occurs twice in the groups")
             known_ids.add(id(p))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ....cells.tensor import Tensor, tensor
 from ....cells.typing import Axes, Sizes, TensorDType, TensorLike
+from ....core.named_errors import name_errors
 from ....core.registry import ops as operators
 from ....errors import ArgumentError
 from ... import ops
@@ -319,3 +320,6 @@ def _reduce_loss(loss: Tensor, reduction: str) -> Any:
     if reduction not in ("mean", "sum", "none"):
         raise ArgumentError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return ops.mean(loss) if reduction == "mean" else ops.sum(loss) if reduction == "sum" else loss
+
+
+name_errors(__name__, globals(), __all__)

@@ -16,6 +16,7 @@ from ....cells.initializer import InitializerLike, Uniform, initializer
 from ....cells.parameter import Parameter
 from ....cells.tensor import Tensor
 from ....cells.typing import Sizes, TensorDType, TensorLike
+from ....core.named_errors import bind
 from ....errors import ArgumentError
 from ... import ops
 from ...layers.checks import check_int, check_ints, check_word, flag
@@ -41,10 +42,7 @@ class _Applied(Cell):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}{self._signature}: {error}") from None
+        bound = bind(type(self).__name__, self._signature, args, kwargs)
         bound.apply_defaults()
         self.settings = dict(bound.arguments)
 
@@ -354,7 +352,7 @@ class BatchNorm2d(_BatchNorm):
     """Batch normalization of images: mean ``bias`` and standard deviation ``weight`` in each channel.
 
     In training the statistics are those of the data, and ``running_mean`` and ``running_var`` move towards them by the
-    part ``momentum``; otherwise the running ones take their place. As MindSpore's Cells, it is not in training before
+    part ``momentum``; otherwise the running ones take their place. Like all Cells, it is not in training before
     ``set_train``.
 
     Parameters

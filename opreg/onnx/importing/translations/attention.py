@@ -53,6 +53,26 @@ def joined(mask: Any, more: Any) -> Any:
     return more if mask is None else ops._npi_logical_and(mask, more)
 
 
+def _covering(added: Any, visible: Any) -> tuple[Any, Any]:
+    """The mask of scores, and whether each query has a key: one without gets all, and its output is set to zero.
+
+    ``added`` is a mask to add to scores, ``visible`` has truth values; either may be None.
+    """
+    some = visible
+    if added is not None:
+        some = joined(visible, ops._npi_greater_scalar(added, scalar=-math.inf))
+    if some is None:
+        return None, None
+    some = ops._np_any(some, axis=-1, keepdims=True)
+    covered = None if visible is None else ops._npi_logical_or(visible, ops._npi_logical_not(some))
+    if added is None:
+        return covered, some
+    added = ops._npi_where_rscalar(some, added, scalar=0.0)
+    if covered is not None:
+        added = ops._npi_where_rscalar(covered, added, scalar=-math.inf)
+    return added, some
+
+
 @row("Attention")
 def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, past_key: Any = None,
               past_value: Any = None, filled: Any = None, *, is_causal: int = 0, kv_num_heads: int | None = None,
@@ -87,21 +107,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
         visible = joined(visible, _window_mask(node, query, key, offset, left_window_size, right))
-    # A query whose keys are all masked gets all of them, and its output is set to zero.
-    some = None
-    if added is not None:
-        some = ops._npi_greater_scalar(added, scalar=-math.inf)
-    if visible is not None:
-        some = joined(some, visible)
-    if some is not None:
-        some = ops._np_any(some, axis=-1, keepdims=True)
-        if added is not None:
-            added = ops._npi_where_rscalar(some, added, scalar=0.0)
-            if visible is not None:
-                added = ops._npi_where_rscalar(ops._npi_logical_or(visible, ops._npi_logical_not(some)), added,
-                                               scalar=-math.inf)
-        else:
-            added = ops._npi_logical_or(visible, ops._npi_logical_not(some))
+    added, some = _covering(added, visible)
     scores = None
     if plain:
         operands = [query, key, value] if added is None else [query, key, value, added]

@@ -102,8 +102,8 @@ def _summed(term: _Named, remaining: Collection[str]) -> _Named:
 def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) -> _Named:
     """The product of two tensors as one of matrices, summed over letters that are not needed later.
 
-    Only axes that are summed over are merged into one, so other lengths may be open. Of several axes of rows, or of
-    columns, all but the last are axes of the stack of matrices, with length one in the other operand.
+    Only axes that are summed over are merged into one, so other lengths may be open. If there are several axes of
+    rows, or of columns, all but the last are axes of the stack of matrices, with length one in the other operand.
     """
     left, right = _summed(left, {*later, *right.letters}), _summed(right, {*later, *left.letters})
     for letters, value in (left, right):

@@ -144,7 +144,7 @@ def momentum(node: Node, rate: Host, step: Host, *values: Any, alpha: float, bet
 
 def _drawn(node: Node, kind: str, shape: tuple[int, ...], dtype: np.dtype, seed: float | None, **limits: float) -> Any:
     if math.prod(shape) > MOST or any(dim < 0 for dim in shape):
-        raise ArgumentError(f"a model asks for random numbers of shape {shape}")
+        raise ArgumentError(f"random numbers: expected a shape of at most {MOST} elements, got {shape}")
     if seed is not None:  # a seed gives the same numbers in each run
         generator = np.random.RandomState(int(seed) & 0xFFFFFFFF)
         numbers = generator.normal(limits["loc"], limits["scale"], shape) if kind == "normal" else generator.uniform(
