@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from opreg.core.registry import ops
 from opreg.core.rules import as_list
+from opreg.core.value import Value
 from opreg.errors import ArgumentError
 
 from .ndarray import NDArray
@@ -24,7 +25,7 @@ def check_rounds(max_iterations: object) -> None:
 
 def _stack_rounds(rounds: list[Any]) -> Any:
     """The outputs of all rounds, nested as those of one, each stacked along a new first axis."""
-    if isinstance(rounds[0], NDArray):
+    if isinstance(rounds[0], Value):
         return ops.stack(*rounds, axis=0, num_args=len(rounds))
     return [_stack_rounds([outputs[i] for outputs in rounds]) for i in range(len(rounds[0]))]
 
@@ -84,7 +85,7 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
     (array([1., 4., 0.], dtype=float32), array([3.], dtype=float32))
     """
     check_rounds(max_iterations)
-    single = isinstance(loop_vars, NDArray)
+    single = isinstance(loop_vars, Value)
     variables = as_list(loop_vars)
     outputs: list[Any] = []
     while len(outputs) < max_iterations and bool(cond(*variables)):
@@ -99,13 +100,12 @@ def while_loop(cond: Callable[..., Any], func: Callable[..., tuple[Any, Any]], l
 
 
 def _pad_rounds(outputs: Any, length: int) -> Any:
-    if not isinstance(outputs, NDArray):
+    if isinstance(outputs, (list, tuple)):
         return [_pad_rounds(output, length) for output in outputs]
     missing = length - len(outputs)
     if not missing:
         return outputs
-    ctx = outputs.context
-    padding = NDArray(ctx.run(ctx.xp.zeros, (missing, *outputs.shape[1:]), outputs.dtype), ctx)
+    padding = ops.broadcast_axis(ops.zeros_like(outputs[:1]), axis=0, size=missing)
     return ops.Concat(outputs, padding, dim=0, num_args=2)
 
 

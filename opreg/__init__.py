@@ -124,7 +124,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.sparse", name) for name in ("COOTensor", "CSRTensor", "RowTensor", "SparseTensor")},
     "_no_grad": ("opreg.cells.grad", "no_grad"),
     **{name: ("opreg.nn.compiler_settings", name) for name in (
-        "JitConfig", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
+        "JitConfig", "constexpr", "jit_class", "lazy_inline", "recompute", "set_deterministic", "set_device",
         "set_recursion_limit")},
     "ms_class": ("opreg.nn.compiler_settings", "jit_class"),
     **{name: ("opreg.cells.jit", name) for name in ("jit", "ms_function")},
@@ -136,7 +136,8 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
         "uint64", "bool_", "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
-        "ubyte", "ushort", "uintc", "uintp", "uint", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
+        "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble",
+        "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
 #: Names of MXNet that are missing here, each with its replacement.

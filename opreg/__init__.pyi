@@ -37,6 +37,10 @@ from opreg.cells.dtype import ushort as ushort
 from opreg.cells.dtype import uintc as uintc
 from opreg.cells.dtype import uintp as uintp
 from opreg.cells.dtype import uint as uint
+from opreg.cells.dtype import complex64 as complex64
+from opreg.cells.dtype import complex128 as complex128
+from opreg.cells.dtype import cfloat as cfloat
+from opreg.cells.dtype import cdouble as cdouble
 from opreg.cells.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.cells.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.cells.dtype import pytype_to_dtype as pytype_to_dtype
@@ -110,6 +114,7 @@ from opreg.nn import communication as communication
 from opreg.nn.compiler_settings import JitConfig as JitConfig
 from opreg.nn.compiler_settings import constexpr as constexpr
 from opreg.nn.compiler_settings import jit_class as jit_class
+from opreg.nn.compiler_settings import lazy_inline as lazy_inline
 from opreg.nn.compiler_settings import recompute as recompute
 from opreg.nn.compiler_settings import set_deterministic as set_deterministic
 from opreg.nn.compiler_settings import set_device as set_device
@@ -236,18 +241,19 @@ __all__ = [
     "RootMeanSquareDistance", "RowTensor", "RunContext", "STRICT", "SparseTensor", "SummaryCollector",
     "SummaryRecord", "Symbol", "Tensor", "TimeMonitor", "Top1CategoricalAccuracy", "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy", "_Function", "_checkparam", "_no_grad", "amp", "attribute", "auc", "autograd", "base",
-    "bfloat16", "bool_", "build_train_network", "byte", "caches", "callback", "common", "communication", "constexpr",
-    "context", "contrib", "cpu", "cpu_pinned", "current_context", "data_sink", "dataset", "distributed", "double",
-    "dtype", "dtype_to_nptype", "dtype_to_pytype", "engine", "error", "errors", "executor", "executor_manager",
-    "experimental", "export", "float16", "float32", "float64", "float_", "from_numpy", "get_algo_parameters",
-    "get_auto_parallel_context", "get_context", "get_grad", "get_metric_fn", "get_rng_state", "get_seed", "gluon",
-    "gpu", "grad", "half", "image", "img", "init", "initial_seed", "initializer", "int16", "int32", "int64", "int8",
-    "int_", "intc", "intp", "io", "is_np_array", "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class",
-    "jvp", "kv", "kvstore", "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed",
-    "metric", "mindrecord", "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable",
-    "name", "names", "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus",
-    "numpy", "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler",
-    "pytype_to_dtype", "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
+    "bfloat16", "bool_", "build_train_network", "byte", "caches", "callback", "cdouble", "cfloat", "common",
+    "communication", "complex128", "complex64", "constexpr", "context", "contrib", "cpu", "cpu_pinned",
+    "current_context", "data_sink", "dataset", "distributed", "double", "dtype", "dtype_to_nptype", "dtype_to_pytype",
+    "engine", "error", "errors", "executor", "executor_manager", "experimental", "export", "float16", "float32",
+    "float64", "float_", "from_numpy", "get_algo_parameters", "get_auto_parallel_context", "get_context", "get_grad",
+    "get_metric_fn", "get_rng_state", "get_seed", "gluon", "gpu", "grad", "half", "image", "img", "init",
+    "initial_seed", "initializer", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "io", "is_np_array",
+    "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "lazy_inline",
+    "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mindrecord",
+    "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
+    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
+    "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
+    "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
     "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
     "set_auto_parallel_context", "set_context", "set_deterministic", "set_device", "set_np_shape",
     "set_recursion_limit", "set_rng_state", "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils",

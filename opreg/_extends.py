@@ -5,9 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .aliases import inner
 
 __all__ = ["cell_attr_register"]
+
+if not TYPE_CHECKING:
+    __getattr__ = inner(__name__)
 
 
 def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | None = None) -> Callable:

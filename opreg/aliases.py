@@ -21,7 +21,7 @@ __all__ = ["TRAINING", "install", "refuse", "set_library", "refusal_reason", "ti
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops",
                  "debug_func", "debug_ops", "image_ops", "linalg_func", "linalg_ops", "math_func", "math_ops",
                  "nn_func", "nn_ops", "other_func", "other_ops", "parameter_func", "random_func", "random_ops",
-                 "_grad_ops", "_inner_ops", "_sequence_ops")
+                 "_grad_ops", "_inner_ops", "_sequence_ops", "auto_generate", "gen_ops_prim", "gen_ops_def")
 
 #: Names in MindSpore's ``train``, and the module that has each here.
 TRAINING = {
@@ -41,6 +41,7 @@ _TRAINING_NAMES = {name: f"{module}:{name}" for name, module in TRAINING.items()
 
 #: Names of modules that are no doors of ``opreg``, by package -> ``module``, or ``module:attribute``.
 _DEEPER = {
+    "opreg._extends": {"parse": "opreg.nn.compiler_settings"},
     "opreg.common": {"parameter": "opreg.cells.parameter", "tensor": "opreg.cells.tensor",
                      "seed": "opreg.cells.initializer", "generator": "opreg.nn.generator",
                      "_grad_function": "opreg.cells.function", "hook_handle": "opreg.cells.handles",

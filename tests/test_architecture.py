@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 #: The floors, lowest first: modules on a line may import from the lines above it. A folder includes all of its
 #: modules, except those with their own line. Within a folder imports make no circles.
 FLOORS = """
-    opreg._extends opreg.aliases opreg.core.slots opreg.engine opreg.log opreg.typing
+    opreg.aliases opreg.core.slots opreg.engine opreg.log opreg.typing
     opreg.core.cache opreg.core.reports
     opreg.errors
     opreg.core
@@ -45,7 +45,7 @@ FLOORS = """
     opreg.nn
     opreg.interop opreg.nn.experimental opreg.nn.model opreg.nn.numpy
     opreg.nn.dataset opreg.nn.mint opreg.gluon
-    opreg.common opreg.notebook opreg.onnx opreg.pictures opreg.testing opreg.trace_events
+    opreg._extends opreg.common opreg.notebook opreg.onnx opreg.pictures opreg.testing opreg.trace_events
     opreg.contrib opreg.profiler
     opreg
     opreg.context opreg.porting

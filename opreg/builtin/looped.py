@@ -17,6 +17,7 @@ from ..core.launch import Call, Rank
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs, Rule
+from ..core.tracing import NeedsNumbers
 from ..core.value import Value
 from ..elementwise.loop_text import bound_loop, prepared_loop
 from ..elementwise.loops import Loop, Sets, gradients
@@ -105,6 +106,14 @@ def _stated_dtype(attrs: Attrs) -> Any:
     return attrs.get("dtype") or attrs.get("out_dtype")
 
 
+def _have_one_dtype(values: Sequence[Any]) -> bool:
+    """Whether values are known to have one dtype; that of a symbol's value may be unknown."""
+    try:
+        return len({np.dtype(value.dtype) for value in values}) == 1
+    except NeedsNumbers:
+        return False
+
+
 def by_loop(op: Op, mixed: bool = False) -> None:
     """Declare the gradient of an operator that is a loop: the derivative of the loop, as operators.
 
@@ -117,7 +126,7 @@ def by_loop(op: Op, mixed: bool = False) -> None:
         assert op.rules.sets is not None
         values = [*(g if len(outs) > 1 else [g]), *ins, *outs]
         given = [value for value in values if value is not None]
-        differ = mixed and len({np.dtype(value.dtype) for value in given}) > 1
+        differ = mixed and not _have_one_dtype(given)
         if differ:
             wide = iter(ops.amp_multicast(*given, num_outputs=len(given)))
             values = [None if value is None else next(wide) for value in values]

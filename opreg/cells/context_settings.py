@@ -112,11 +112,11 @@ def check_setting(name: str, value: object) -> None:
 
 
 @reads_setting
-def get_context(name: str) -> Any:
+def get_context(attr_key: str) -> Any:
     """A setting of ``set_context``, or of the context around the call."""
-    if name not in _CONTEXT:
-        raise no_setting("get_context", name, _CONTEXT)
-    return (MODE.current().convention if name == "convention" else None) or _CONTEXT[name]
+    if attr_key not in _CONTEXT:
+        raise no_setting("get_context", attr_key, _CONTEXT)
+    return (MODE.current().convention if attr_key == "convention" else None) or _CONTEXT[attr_key]
 
 
 def compiles() -> bool:

@@ -23,7 +23,7 @@ __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_",
     "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
-    "ubyte", "ushort", "uintc", "uintp", "uint",
+    "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble",
 ]
 
 
@@ -102,6 +102,9 @@ uint16 = ushort = DType("UInt16", np.uint16)
 uint32 = uintc = DType("UInt32", np.uint32)
 uint64 = uintp = uint = DType("UInt64", np.uint64)
 bool_ = DType("Bool", np.bool_)
+#: Complex dtypes, with which programs compare; no tensor has one.
+complex64 = cfloat = DType("Complex64", np.complex64)
+complex128 = cdouble = DType("Complex128", np.complex128)
 
 
 def __getattr__(name: str) -> DType:

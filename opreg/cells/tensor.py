@@ -92,7 +92,8 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         if STATE.trace is not None and cls is Tensor and (traced := _trace_value(value)) is not None:  # a copy
             dtype = positional[1] if len(positional) > 1 else keywords.get("dtype")
             return ops.BlockGrad(traced if dtype is None else traced._cast(as_dtype(dtype)))
-        if cls is Tensor and shape is not None and _open(positional[2] if len(positional) > 2 else shape):
+        lengths = positional[2] if len(positional) > 2 else shape
+        if cls is Tensor and (_open(lengths) if lengths is not None else value is None and init is None):
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
 
@@ -105,7 +106,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
         target = None if dtype is None else as_dtype(dtype)
         ctx = current_context()
         if input_data is None:
-            if shape is None or target is None:
+            if shape is None or target is None:  # of a subclass
                 raise ArgumentError("Tensor: expected values, or shape= and dtype=, and optionally init=")
             lengths = _lengths(shape)
             host = np.zeros(lengths, target) if init is None else init.fill(lengths, target)
@@ -367,21 +368,23 @@ TENSORS.add(InitialisedTensor)
 
 
 class OpenTensor(Tensor):
-    """A shape with unknown lengths and a dtype, without values."""
+    """A shape with unknown lengths, or of unknown rank, and a dtype, without values."""
 
     __slots__ = ("_shape", "_dtype")
 
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None):
+        if input_data is None and shape is None and dtype is None:
+            raise ArgumentError("Tensor: expected values, or shape= and dtype=, and optionally init=")
         if input_data is not None or init is not None or dtype is None:
             raise ArgumentError("Tensor: a shape with unknown lengths needs a dtype, and neither values nor init")
-        lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+        lengths = shape if isinstance(shape, (tuple, list)) else (-2 if shape is None else shape,)
         self._shape = tuple([-1 if length is None else int(length) for length in lengths])
         self._dtype, self._ctx, self._entry = as_dtype(dtype), current_context(), None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape; -1 for an unknown length."""
+        """The shape; -1 for an unknown length, ``(-2,)`` for an unknown rank."""
         return self._shape
 
     @property

@@ -25,6 +25,7 @@ from ..cells.tensor import is_tensor as is_tensor
 from ..cells.tree import mutable as mutable
 from ..nn.compiler_settings import JitConfig as JitConfig
 from ..nn.compiler_settings import jit_class as jit_class
+from ..nn.compiler_settings import lazy_inline as lazy_inline
 from . import api as api
 from . import dtype as dtype
 from . import initializer as initializer
@@ -32,7 +33,8 @@ from . import initializer as initializer
 if not TYPE_CHECKING:  # type checkers follow the star
     __all__ = ["COOTensor", "CSRTensor", "JitConfig", "Parameter", "ParameterTuple", "RowTensor",  # noqa: PLE0604
                "SparseTensor", "Tensor", "api", "dtype", "from_numpy", "get_seed", "initializer", "is_tensor", "jit",
-               "jit_class", "ms_function", "mutable", "parameter", "set_seed", "tensor", *_dtypes.__all__]
+               "jit_class", "lazy_inline", "ms_function", "mutable", "parameter", "set_seed", "tensor",
+               *_dtypes.__all__]
 
     __getattr__ = inner(__name__)
 

@@ -38,6 +38,8 @@ def op_errors() -> Iterator[None]:
 
 
 def _name_of_file(path: str | os.PathLike) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise ArgumentError(f"expected the name of a file, got {type(path).__name__}")
     name = os.fsdecode(path)
     if "\0" in name:
         raise ArgumentError(f"no file can have the name {name!r}: it holds a zero byte")

@@ -149,7 +149,7 @@ class noted_states:
     Examples
     --------
     >>> with noted_states() as drawn:
-    ...     drawing("cpu", 0)
+    ...     before_draw("cpu", 0)
     ...     first = generator("cpu").random(3)
     >>> with same_draws(drawn):
     ...     bool((generator("cpu").random(3) == first).all())

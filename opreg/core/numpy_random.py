@@ -23,6 +23,7 @@ def global_state() -> tuple[Any, ...]:
 
     Examples
     --------
+    >>> np.random.seed(1)  # no second normal number waits
     >>> before = global_state()
     >>> before is global_state()
     True

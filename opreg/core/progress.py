@@ -90,7 +90,7 @@ def print_above(text: str) -> None:
     """Print a text above the line that is shown now, if there is one."""
     if Line.shown is not None:
         Line.shown.clear()
-    print(text, flush=True)
+    print(text)
 
 
 class Line:

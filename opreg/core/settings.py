@@ -157,6 +157,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
                            "a list of data iterators"),
     "SampleSequence": (lambda value: hasattr(value, "__getitem__") and hasattr(value, "__len__"),
                        "a list or a dataset"),
+    "NDArray": (lambda value: hasattr(value, "shape"), "an array"),
     "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
     "Sequence[int]": (_of_each(_is_int), "a tuple of ints"),
     "Cell": (lambda value: any(base.__name__ == "Cell" for base in type(value).__mro__), "a Cell"),

@@ -95,8 +95,8 @@ class Recorder:
         raise NotImplementedError
 
     def warm_up(self) -> AbstractContextManager[None]:
-        """Run code in a ``with`` statement as it will be recorded, so that everything made at first use exists
-        before."""
+        """A ``with`` statement that runs code in the way of a recording, so that objects made at first use exist
+        before it."""
         raise NotImplementedError
 
     def record(self, functions: Sequence[Callable[[], object]]) -> PlainStep:

@@ -319,6 +319,8 @@ def of_function(name: str | None, function: Callable, outputs: Sequence[str],
     """Make the operator of a function of NDArrays that returns one array, or several as a tuple."""
     signature = read(function, [*auxiliary] if isinstance(auxiliary, Mapping) else auxiliary)
     begins = _beginnings(getattr(function, "__name__", name), auxiliary)
+    if name == "" or not isinstance(name, str | None):
+        raise ArgumentError(f"define: expected a name, as in define(function, name='twice'), got {name!r}")
     name = name or getattr(function, "__name__", None)
     if name is None or name == "<lambda>":
         raise ArgumentError(f"define: {function!r} has no name: give it one, as in define(function, name='twice')")

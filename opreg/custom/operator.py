@@ -27,6 +27,7 @@ from ..core.registry import register as enter
 from ..core.registry import user_operator as custom
 from ..core.setting_reads import reads_setting
 from ..core.slots import Slot
+from ..errors import ArgumentError
 from .custom_op import CustomOp, CustomOpProp
 from .function import of_function
 from .prop import of_prop
@@ -82,11 +83,11 @@ def register(reg_name: str) -> Callable[[P], P]:
     ['data']
     """
     if not isinstance(reg_name, str) or not reg_name:  # type: ignore[redundant-expr]  # for callers without a type checker
-        raise TypeError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
+        raise ArgumentError(f"register: expected a name, as in @register('name'), got {reg_name!r}")
 
     def enter_class(prop: P) -> P:
         if not (isinstance(prop, type) and issubclass(prop, CustomOpProp)):  # type: ignore[redundant-expr]
-            raise TypeError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
+            raise ArgumentError(f"register({reg_name!r}): expected a class derived from CustomOpProp, got {prop!r}")
         _enter(of_prop(reg_name, prop), reg_name)
         return prop
 

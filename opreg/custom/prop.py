@@ -181,6 +181,7 @@ class RegisteredProp(UsersSchema):
             use.cache = cache
         else:
             use.arguments, use.outputs, use.auxiliary = map(check_names, map(use.title, LISTS), lists)
+            check_names(f"{use.title(LISTS[0])} and {LISTS[2]}", use.arguments + use.auxiliary)
         return use
 
     def backward(self, use: PropUse) -> Op:

@@ -18,7 +18,6 @@ from ..core.settings import Checked
 from ..errors import ArgumentError, ShapeError
 from ..typing import DTypeLike
 from .pixels import (
-    Size,
     center_crop,
     color_normalize,
     imresize,
@@ -124,7 +123,7 @@ class ForceResizeAug(Augmenter):
     (2, 4, 3)
     """
 
-    def __init__(self, size: Size, interp: int = 2):
+    def __init__(self, size: Sequence[int], interp: int = 2):
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 
@@ -135,7 +134,7 @@ class ForceResizeAug(Augmenter):
 class RandomCropAug(Augmenter):
     """Crops images at a random position to ``size``, (width, height)."""
 
-    def __init__(self, size: Size, interp: int = 2):
+    def __init__(self, size: Sequence[int], interp: int = 2):
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 
@@ -147,7 +146,7 @@ class RandomSizedCropAug(Augmenter):
     """Crops images at a random position, with random area and aspect ratio, and resizes them; see
     `random_size_crop`."""
 
-    def __init__(self, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
+    def __init__(self, size: Sequence[int], area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
                  **kwargs: Any):
         super().__init__(size=size, area=area, ratio=ratio, interp=interp)
         self.size, self.ratio, self.interp = size, ratio, interp
@@ -166,7 +165,7 @@ class CenterCropAug(Augmenter):
     (2, 4, 3)
     """
 
-    def __init__(self, size: Size, interp: int = 2):
+    def __init__(self, size: Sequence[int], interp: int = 2):
         super().__init__(size=size, interp=interp)
         self.size, self.interp = size, interp
 

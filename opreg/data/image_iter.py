@@ -270,7 +270,7 @@ class ImageIter(DataIter):
         labels = np.empty(self.provide_label[0][1], np.float32)
         for number, (pixels, label) in enumerate(rows):
             data[number], labels[number] = pixels, label
-        # As in MXNet, the whole batch counts as padding if samples rolled over to it.
+        # The whole batch counts as padding if samples rolled over to it, as in MXNet.
         return DataBatch([array(data)], [array(labels)], pad=self.batch_size - len(held_back) if held_back else missing)
 
     def check_data_shape(self, data_shape: Sequence[int]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import random
-import warnings
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any, TypeAlias
@@ -21,14 +20,12 @@ from opreg.ndarray import _internal as operators
 
 from ..core.files import reading
 from ..core.named_errors import name_errors
-from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords
+from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords, warn
 from . import codec
 
 __all__ = ["imdecode", "imread", "imresize", "resize_short", "copyMakeBorder", "scale_down", "fixed_crop",
            "random_crop", "center_crop", "random_size_crop", "color_normalize", "imrotate", "random_rotate"]
 
-#: Width and height, in this order.
-Size: TypeAlias = Sequence[int]
 #: Left, top, width and height of a crop.
 Place: TypeAlias = tuple[int, int, int, int]
 
@@ -140,7 +137,7 @@ def copyMakeBorder(src: NDArray, top: int, bot: int, left: int, right: int, type
         src, top=top, bot=bot, left=left, right=right, type=type & ~16, value=value, values=tuple(values), out=out)
 
 
-def scale_down(src_size: Size, size: Size) -> tuple[int, int]:
+def scale_down(src_size: Sequence[int], size: Sequence[int]) -> tuple[int, int]:
     """The width and height of a crop, scaled down to fit into the image with the same aspect ratio.
 
     Examples
@@ -175,7 +172,8 @@ def shorter(height: int, width: int, size: int) -> tuple[int, int]:
     return (size * height // width, size) if height > width else (size, size * width // height)
 
 
-def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None = None, interp: int = 2) -> NDArray:
+def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Sequence[int] | None = None, interp: int = 2
+               ) -> NDArray:
     """A crop of an image, by its left, top, width and height, resized to ``size`` if given.
 
     Examples
@@ -192,7 +190,7 @@ def fixed_crop(src: NDArray, x0: int, y0: int, w: int, h: int, size: Size | None
     return imresize(part, size[0], size[1], interp)
 
 
-def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
+def random_crop(src: NDArray, size: Sequence[int], interp: int = 2) -> tuple[NDArray, Place]:
     """A random crop, scaled if it is larger than the image; and its position.
 
     Examples
@@ -207,7 +205,7 @@ def random_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Pla
     return fixed_crop(src, x, y, new_width, new_height, size, interp), (x, y, new_width, new_height)
 
 
-def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Place]:
+def center_crop(src: NDArray, size: Sequence[int], interp: int = 2) -> tuple[NDArray, Place]:
     """The center crop, scaled if it is larger than the image; and its position.
 
     Examples
@@ -222,8 +220,8 @@ def center_crop(src: NDArray, size: Size, interp: int = 2) -> tuple[NDArray, Pla
     return fixed_crop(src, x, y, new_width, new_height, size, interp), (x, y, new_width, new_height)
 
 
-def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
-                     **keywords: Any) -> tuple[NDArray, Place]:
+def random_size_crop(src: NDArray, size: Sequence[int], area: float | Sequence[float], ratio: Sequence[float],
+                     interp: int = 2, **keywords: Any) -> tuple[NDArray, Place]:
     """A random crop of random area and aspect ratio, resized; and its position.
 
     Parameters
@@ -253,7 +251,7 @@ def random_size_crop(src: NDArray, size: Size, area: float | Sequence[float], ra
 def old_area(what: str, area: Any, keywords: dict[str, Any]) -> Any:
     """The area, also by its deprecated keyword."""
     if "min_area" in keywords:
-        warnings.warn(f"{what}: min_area is now called area", DeprecationWarning, stacklevel=3)
+        warn(f"{what}: min_area is now called area", DeprecationWarning)
         area = keywords.pop("min_area")
     refuse_keywords(what, keywords, ("area", "ratio"))
     return area

@@ -10,7 +10,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.update import Update
 
-from ..core.files import atomic_write, reading
+from ..core.files import atomic_write
 from ..core.settings import Checked, number
 from ..errors import ArgumentError
 from ..train import optimizer as optimizers
@@ -312,7 +312,7 @@ class Trainer(Checked):
         if self._update_on_kvstore:
             if self._params_to_init:
                 raise BlockError("Cannot save trainer states when some parameters are not yet initialized in kvstore.")
-            other = {} if format == "npz" else {"format": format}  # a user's store may have no formats
+            other: dict[str, Any] = {} if format == "npz" else {"format": format}  # a user's store may have no formats
             self._kvstore.save_optimizer_states(fname, dump_optimizer=True, **other)
             return
         with atomic_write(fname) as file:
@@ -325,8 +325,6 @@ class Trainer(Checked):
             self._kvstore.load_optimizer_states(fname)
             self._optimizer = self._kvstore._updater.optimizer
         else:
-            with reading(fname) as file:
-                states = file.read()
             for updater in self._updaters:
-                updater.set_states(states)
+                updater.read_states(fname)
         self._optimizer.param_dict = dict(enumerate(self._params))

@@ -7,7 +7,6 @@ import itertools
 import os
 import urllib.parse
 import urllib.request
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 
 import opreg.ndarray as nd
 from opreg.base import data_dir
-from opreg.errors import ArgumentError, OpError, ShapeError
+from opreg.errors import ArgumentError, OpError, ShapeError, warn
 from opreg.ndarray import NDArray, array
 from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
@@ -121,8 +120,7 @@ def clip_global_norm(arrays: Sequence[NDArray], max_norm: float, check_isfinite:
     flat = [(each.data if isinstance(each, BaseSparseNDArray) else each).reshape((-1,)) for each in arrays]
     norm = nd.sqrt(nd.add_n(*[nd.dot(each, each).as_in_context(ctx) for each in flat]))
     if check_isfinite and not np.isfinite(norm.asscalar()):
-        warnings.warn("clip_global_norm: an array has NaN or infinite elements, so the result is "
-                      "undefined", stacklevel=2)
+        warn("clip_global_norm: an array has NaN or infinite elements, so the result is undefined")
     scale = nd.minimum(max_norm / (norm + 1e-8), 1.0)
     for each in arrays:
         if isinstance(each, BaseSparseNDArray):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, overload
 
-from ..cells.context_settings import set_context
+from ..cells.context_settings import get_context, set_context
 from ..core.named_errors import name_errors
 from ..errors import ArgumentError, did_you_mean
 
-__all__ = ["JitConfig", "add_flags", "constexpr", "jit_class", "recompute", "set_deterministic", "set_device",
-           "set_recursion_limit"]
+__all__ = ["JitConfig", "add_flags", "compile_config", "constexpr", "jit_class", "lazy_inline", "recompute",
+           "set_deterministic", "set_device", "set_recursion_limit"]
 
 C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +38,29 @@ class JitConfig:
                                 "debug_level": debug_level, "infer_boost": infer_boost, **settings}
 
 
+class _CompilerSettings:
+    """MindSpore's settings of its compiler. ``CHECK_BPROP`` is ``set_context(check_bprop=...)``; others are stored and
+    have no effect."""
+
+    def __getattr__(self, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return ""  # as in MindSpore, for each setting that is not set
+
+    @property
+    def CHECK_BPROP(self) -> bool:
+        """Whether a bprop that returns another shape or dtype raises an error."""
+        return bool(get_context("check_bprop"))
+
+    @CHECK_BPROP.setter
+    def CHECK_BPROP(self, value: bool | int | str) -> None:
+        set_context(check_bprop=bool(value))
+
+
+#: The settings of the compiler, as attributes.
+compile_config = _CompilerSettings()
+
+
 def jit_class(cls: C) -> C:
     """Return the class: every class may be used in compiled functions.
 
@@ -50,6 +73,23 @@ def jit_class(cls: C) -> C:
     if not isinstance(cls, type):
         raise ArgumentError(f"Decorator jit_class can only be used for class type, but got {cls}.")
     return cls
+
+
+def lazy_inline(fn: F | None = None, attrs: object = None, policy: str | None = None) -> F | Callable[[F], F]:
+    """Return the constructor of a Cell: it decides in MindSpore when the Cell's graph becomes part of another one.
+
+    Examples
+    --------
+    >>> class Block:
+    ...     @lazy_inline
+    ...     def __init__(self):
+    ...         self.width = 2
+    >>> Block().width
+    2
+    """
+    if policy not in (None, "front"):
+        raise ArgumentError(f"lazy_inline: policy must be None or 'front', got {policy!r}")
+    return fn if fn is not None else lambda constructor: constructor
 
 
 @overload

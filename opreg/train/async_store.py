@@ -16,7 +16,6 @@ from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.nesting import arrays_in, leaves, mapped
 
-from ..core.files import reading
 from ..distributed import Window
 from ..errors import ArgumentError
 from .base_optimizer import Optimizer
@@ -239,10 +238,8 @@ class AsyncKVStore(DistKVStore):
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file, for all ranks; one rank calls it."""
-        with reading(fname) as file:
-            content = file.read()
         updater = super()._states()
-        updater.set_states(content)
+        updater.read_states(fname)
         names = list(self._entries)
         weights = [self._entries[name].weight for name in names]
         read = updater._updates_with_states(names, weights, weights)  # checked before anything is changed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..aliases import inner
 from ..core.named_errors import name_errors
+from ..errors import warn
 from . import checkpoint
 from .callback import at_epochs
 from .conv_rnn_cell import BaseConvRNNCell, ConvGRUCell, ConvLSTMCell, ConvRNNCell
@@ -48,7 +48,7 @@ __getattr__ = inner(__name__)
 def rnn_unroll(cell: BaseRNNCell, length: int, inputs: Steps | None = None, begin_state: list[Symbol] | None = None,
                input_prefix: str = "", layout: str = "NTC") -> tuple[Any, list[Symbol]]:
     """``cell.unroll``; without inputs, with variables ``<input_prefix>t0_data`` and so on."""
-    warnings.warn("rnn_unroll is deprecated: call cell.unroll", DeprecationWarning, stacklevel=2)
+    warn("rnn_unroll is deprecated: call cell.unroll", DeprecationWarning)
     if inputs is None:
         inputs = [symbols.var(f"{input_prefix}t{i}_data") for i in range(length)]
     return cell.unroll(length, inputs, begin_state, layout)

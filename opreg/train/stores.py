@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.files import atomic_write, reading
+from ..core.files import atomic_write
 from ..core.settings import Checked
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
@@ -342,8 +342,7 @@ class KVStore(KVStoreBase):
 
     def load_optimizer_states(self, fname: str) -> None:
         """Read the optimizer's states from a file."""
-        with reading(fname) as file:
-            self._states().set_states(file.read())
+        self._states().read_states(fname)
 
     def _states(self) -> Updater:
         if not isinstance(self._updater, Updater):

@@ -16,7 +16,7 @@ from opreg.ndarray.context import Context, cpu
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.reduction import Reduction
 
-from ..core.files import atomic_write, atomic_writes, reading
+from ..core.files import atomic_write, atomic_writes
 from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
@@ -531,7 +531,7 @@ class Module(BaseModule):
         """
         self._needs("optimizer_initialized")
         if self._kvstore is not None and self._update_on_kvstore:
-            other = {} if format == "npz" else {"dump_optimizer": True, "format": format}  # as in Trainer
+            other: dict[str, Any] = {} if format == "npz" else {"dump_optimizer": True, "format": format}
             self._kvstore.save_optimizer_states(fname, **other)
             return
         with atomic_write(fname) as file:
@@ -543,8 +543,7 @@ class Module(BaseModule):
         if self._kvstore is not None and self._update_on_kvstore:
             self._kvstore.load_optimizer_states(fname)
             return
-        with reading(fname) as file:
-            self._updater.set_states(file.read())
+        self._updater.read_states(fname)
 
     # ------------------------------------------------------------------------------------- a batch
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.sharding import mapped
 
 from ..builtin.optimizers.bound_updates import Row, WeightGroup
+from ..core.files import reading
 from ..core.named_errors import name_errors
 from ..core.settings import Checked
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
 from .pickled_states import write_pickle
@@ -204,6 +206,16 @@ class Updater(Checked):
         optimizer._all_index_update_counts = saved.counts or {0: {}}
         optimizer._set_current_context(0)
         optimizer.num_update = saved.num_update
+
+    def read_states(self, fname: str | os.PathLike[str]) -> None:
+        """Restore the states in a file, see ``set_states``; an error about them names the file."""
+        with reading(fname) as file:
+            states = file.read()
+        try:
+            self.set_states(states)
+        except OpError as error:
+            note(error, f"reading {os.fspath(fname)}")
+            raise
 
 
 def _fit(label: str, saved: State, fresh: State, weight: NDArray) -> State:

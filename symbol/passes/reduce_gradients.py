@@ -38,7 +38,7 @@ __all__ = ["allreduce_together", "reduce_gradients"]
 
 # The largest number of reductions in flight, where gradients are sharded.
 _UNDER_WAY = 2
-# Additions and multiplications from which on a step is long enough for a poll.
+# The number of additions and multiplications from which on a step is long enough for a poll.
 _LONG = 1 << 22
 
 

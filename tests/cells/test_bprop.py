@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opreg.cells.cell import Cell
-from opreg.cells.context_settings import set_context
+from opreg.cells.context_settings import get_context, set_context
 from opreg.cells.grad import GradOperation, grad
 from opreg.cells.jit import jit
 from opreg.cells.parameter import Parameter, assign
@@ -20,6 +20,7 @@ from opreg.core.registry import ops
 from opreg.ndarray import autograd, random
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
+from opreg.nn.compiler_settings import compile_config
 
 Run = Callable[[Any], Any]
 X = np.array([1.0, -2.0, 3.0], np.float32)
@@ -235,12 +236,14 @@ def test_additional_none_after_the_gradients_is_dropped(run, returned):
     cell = cell_of(lambda self, a, b: a * b, lambda self, a, b, out, dout: returned(dout))
     with pytest.warns(UserWarning, match=r"bprop of Cell Made returned .* gradients for 2 inputs"):
         assert numbers(run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())) == ([1.0] * 3, [2.0] * 3)
-    set_context(check_bprop=True)
+    compile_config.CHECK_BPROP = 1
     try:
+        assert compile_config.CHECK_BPROP
         with pytest.raises(RuntimeError, match=r"Grad size .* vs 2"):
             run(grad(lambda a, b: cell(a, b), (0, 1)))(x(), x())
     finally:
-        set_context(check_bprop=False)
+        compile_config.CHECK_BPROP = ""
+    assert not get_context("check_bprop") and compile_config.GRAD_FOR_SCALAR == ""
 
 
 def test_exceptions_keep_their_type_and_leave_no_state_behind(run):

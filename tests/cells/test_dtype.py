@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -81,8 +82,8 @@ def test_python_types_stand_for_dtypes() -> None:
     assert of(np.longlong) is dtypes.int64  # another class than np.int64, the same numbers
 
 
-@of_each([None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.complex64,
-          np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex64", ">f4"])
+@of_each([None, "flaot32", 3, [], {}, str, list, np.generic, np.floating, np.clongdouble,
+          np.zeros(2), np.float32(1), np.dtype("datetime64[s]"), object, "complex256", ">f4"])
 def test_invalid_dtypes_are_refused(value: object) -> None:
     with pytest.raises(DTypeError, match="no dtype"):
         of(value)
@@ -261,3 +262,13 @@ def test_other_integer_dtypes_stay_unchanged(dtype: str, tmp_path: Path) -> None
     assert ms.nd.load(str(tmp_path / "x.params"))[0].dtype is array.dtype
     executor = (ms.sym.var("x") * 2).bind(ms.cpu(), {"x": ms.nd.array([1, 3], dtype=dtype)})
     assert executor.forward()[0].asnumpy().tolist() == [2, 6] and executor.outputs[0].dtype is array.dtype
+
+
+@pytest.mark.parametrize("make", [
+    lambda: Tensor([1.0], ms.complex64), lambda: Tensor([1.0]).astype(ms.complex128),
+    lambda: Tensor([1.0], "complex64"), lambda: Tensor(np.ones(2, np.complex64)),
+    lambda: ms.ops.zeros((2,), ms.complex64), lambda: Tensor([1.0, 2.0]).view(ms.complex64)])
+def test_programs_only_compare_with_complex_dtypes(make: Callable[[], object]) -> None:
+    assert ms.cfloat == ms.complex64 == np.complex64 != ms.float32 and str(ms.cdouble) == "Complex128"
+    with pytest.raises(TypeError, match=r"complex(64|128).* is not a dtype of arrays"):
+        make()

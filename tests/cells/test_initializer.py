@@ -294,7 +294,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "distribution": (lambda: init.VarianceScaling(distribution="uniforn"), ValueError, "Did you mean 'uniform'"),
     "he mode": (lambda: init.HeNormal(mode="fan_avg"), ValueError, "HeNormal: there is no mode"),
     "nonlinearity": (lambda: init.HeUniform(nonlinearity="rleu"), ValueError, "Did you mean 'relu'"),
-    "slope": (lambda: init.HeUniform("x"), ValueError, "HeUniform: negative_slope must be a number"),  # type: ignore
+    "slope": (lambda: init.HeUniform("x"), ValueError, "HeUniform: negative_slope='x': expected a number"),  # type: ignore
     "undefined": (lambda: initializer(init.Initializer(), [2]), NotImplementedError, "define _initialize"),
     "seed": (lambda: set_seed(-1), ValueError, "not negative, got -1"),
     "text seed": (lambda: set_seed("a"), TypeError, "expected an integer"),  # type: ignore

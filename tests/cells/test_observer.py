@@ -496,7 +496,7 @@ SETTINGS: dict[str, tuple[Callable[[], float], Callable[[], Any]]] = {
     "the folder": (lambda: len(os.getcwd()), lambda: setting(os.chdir, os.getcwd(), "/")),
     "collections": (lambda: 2 if gc.isenabled() else 1, without_collections),
     "the mode": (lambda: 2 if ms.get_context("mode") == ms.GRAPH_MODE else 1, another_mode),
-    "the mode by a keyword": (lambda: 2 if ms.get_context(name="mode") == ms.GRAPH_MODE else 1, another_mode),
+    "the mode by a keyword": (lambda: 2 if ms.get_context(attr_key="mode") == ms.GRAPH_MODE else 1, another_mode),
     "the convention": (lambda: len(ms.get_context("convention")), lambda: ms.nn.convention("2.4")),
     "the seed": (lambda: ms.get_seed() or 0, lambda: setting(ms.set_seed, 1, 4)),
 }

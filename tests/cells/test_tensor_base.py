@@ -495,6 +495,7 @@ def test_a_tensor_may_have_unknown_lengths():
     for use in (lambda: x + 1, x.asnumpy, lambda: net(x)):
         with pytest.raises(ValueError, match=r"shape \(-1, 2\) has no values.*set_inputs"):
             use()
+    assert Tensor(shape=None, dtype=ms.float32).shape == Tensor(dtype=ms.float32).shape == (-2,)
     with pytest.raises(ValueError, match="needs a dtype"):
         Tensor(shape=[None, 2])
     assert numbers(Tensor(shape=(2,), dtype=ms.int32)) == [0, 0]
@@ -776,12 +777,14 @@ def test_an_error_of_an_inner_cell_does_not_name_the_outer_one():
 
 def test_settings_of_the_compiler_are_stored():
     assert ms.JitConfig(jit_level="O1", extra=2).jit_config_dict["extra"] == 2
+    assert ms.lazy_inline(len)("ab") == ms.lazy_inline(policy="front")(len)("ab") == 2
     assert ops.constexpr(check=False)(len)("ab") == ops.constexpr(len)("ab") == 2
     assert ops.add_flags(nn.Dense(2, 2), predict=True).get_flags()["predict"]
     ms.set_device("CPU")
     ms.set_deterministic(False)
     for wrong, kind in ((lambda: ms.JitConfig("O9"), ValueError), (lambda: ms.set_device("NPU"), ValueError),
                         (lambda: ms.set_deterministic("ON"), TypeError),
+                        (lambda: ms.lazy_inline(policy="back"), ValueError),
                         (lambda: ms.jit_class(len), TypeError), (lambda: ms.from_numpy([1]), TypeError)):
         with pytest.raises(kind):
             wrong()

@@ -133,6 +133,8 @@ def test_names_that_are_not_regular_files_are_refused(tmp_path: Path) -> None:
     for call in (read, lambda path: write(path, b"")):
         with pytest.raises(ArgumentError, match=r"'a\\x00b': it holds a zero byte"):
             call("a\0b")
+        with pytest.raises(ArgumentError, match="expected the name of a file, got float"):
+            call(1.5)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "missing")
 

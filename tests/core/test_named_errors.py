@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
+import types
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pytest
 import opreg as mx
 from opreg import ops
 from opreg.core.named_errors import named
+from opreg.core.setting_reads import READERS
 from opreg.errors import ArgumentError, OpError, ShapeError
+from tests.questions import of_each
 
 Tensor = mx.Tensor
 
@@ -42,6 +46,10 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
     (lambda: ops.sum(Tensor([1.0]), 1.5), ArgumentError, "^sum: dim=1.5: expected an int or a tuple of ints or None"),
     (lambda: ops.concat(3), TypeError, "^concat: expected a list or tuple of tensors, got int"),
     (lambda: ops.clamp(Tensor([1.0]), mn=1), ArgumentError, r"^clamp\(\) takes no keyword 'mn'. Did you mean 'min'"),
+    (lambda: mx.image.resize_short([[1]], 4), ArgumentError, r"^resize_short: src=\[\[1\]\]: expected an array"),
+    (lambda: mx.image.scale_down((8, 8), ("a", 4)), ArgumentError,
+     r"^scale_down: size=\('a', 4\): expected a tuple of ints"),
+    (lambda: mx.image.imread(1.5), ArgumentError, "expected the name of a file, got float"),
     (lambda: mx.np.split(mx.np.ones(3), 2), ValueError, "^split: array split does not result in an equal division"),
 ])
 def test_errors_name_the_function(call: Any, kind: type, words: str) -> None:
@@ -54,6 +62,26 @@ def test_an_error_of_opreg_without_the_name_has_a_note() -> None:
     with pytest.raises(ShapeError) as caught:
         ops.add(Tensor(np.ones(2)), Tensor(np.ones(3)))
     assert caught.value.__notes__[-1] == "in add"
+
+
+#: Modules whose public functions name themselves in errors.
+NAMED = ["cells.grad", "cells.jacobian", "cells.taylor", "cells.vmap", "data.pixels", "data.recordio", "gluon.utils",
+         "ndarray.random", "nn.checkpoint", "nn.communication", "nn.metrics.metric", "nn.mint.linalg",
+         "nn.mint.nn.functional", "nn.optim.schedule", "np.linalg", "np.random", "pictures.summary", "train.callback",
+         "train.checkpoint", "train.initializer", "train.kvstore", "train.metric", "train.rnn"]
+
+
+@of_each(NAMED)
+def test_a_wrong_keyword_is_refused_by_all_functions_of_a_module(name: str) -> None:
+    module = importlib.import_module(f"opreg.{name}")
+    for function in map(vars(module).get, module.__all__):
+        if isinstance(function, types.FunctionType) and function.__module__ == module.__name__:
+            with pytest.raises(OpError):
+                function(no_such_keyword=1)
+
+
+def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:
+    assert id(mx.get_seed.__code__) in READERS and not hasattr(mx.get_seed, "__wrapped__")
 
 
 def test_functions_are_pickled_by_their_public_names() -> None:

@@ -166,12 +166,9 @@ def test_symbols_that_are_kept_call_an_operator_that_is_registered_again():
             np.testing.assert_array_equal(way(x).asnumpy(), X * factor)
 
 
-def test_later_rules_for_preparation_shapes_and_dtypes_are_used():
+def test_later_rules_for_shapes_and_dtypes_are_used():
     op = operator()
     assert op(nd.array(X)).asnumpy().tolist() == [2, 4, 6]
-    op.prepare(lambda data: lambda data: data * 7)
-    assert op(nd.array(X)).asnumpy().tolist() == [7, 14, 21]
-    op.prepare(lambda data: None)
     op.types(lambda ins, outs: (ins, [np.dtype("float64")]))
     assert op(nd.array(X)).dtype is np.float64
     op.infer(lambda data: (1, *data))
@@ -350,14 +347,14 @@ def test_an_alias_that_is_given_to_another():
 
 def test_a_registration_while_a_call_is_prepared_is_used_by_the_next_call():
     op = operator()
+    op.kernels.clear()
 
-    def prepare(data):  # as another thread may
+    @functools.partial(op.in_parts, takes_out=False)
+    def decide(xp, data):  # as another thread may
         if len(op.kernels) == 1:
             op.kernel("better")(lambda xp, data: data * 3)
-            op.prepare(lambda data: None)
         return lambda data: data * 2
 
-    op.prepare(prepare)
     assert [op(nd.array(X)).asnumpy().tolist() for _ in range(3)] == [[2, 4, 6], [3, 6, 9], [3, 6, 9]]
 
 
@@ -406,7 +403,7 @@ def test_unused_libraries_are_not_notified():
     op.kernel("unused")(lambda xp, data: data)
     assert not told
     op(nd.array(X))
-    for attach in (op.infer, op.fill, op.types, op.view, op.prepare, op.grad, op.flops, op.recompute, op.few_rows,
+    for attach in (op.infer, op.fill, op.types, op.view, op.in_parts, op.grad, op.flops, op.recompute, op.few_rows,
                    op.norm, op.tail, op.kernel(), op.raw_grad, op.inline, op.body):
         attach(lambda *_: None)
     assert told == [op] * 15

@@ -687,6 +687,8 @@ BAD_PROPS = [
     (dict(list_arguments=lambda self: "data"), ArgumentError, "list_arguments returned 'data', expected a list"),
     (dict(list_outputs=lambda self: [1]), ArgumentError, "list_outputs returned"),
     (dict(list_arguments=lambda self: ["a", "a"]), ArgumentError, "has a name twice"),
+    (dict(list_auxiliary_states=lambda self: ["data"]), ArgumentError,
+     r"list_arguments and list_auxiliary_states returned \('data', 'data'\), which has a name twice"),
     (dict(infer_shape=lambda self, s: None), ArgumentError, "infer_shape returned None, expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, 5)), ArgumentError, "expected 2 or 3 lists"),
     (dict(infer_shape=lambda self, s: (s, [s[0], s[0]])), ArgumentError, r"2 entries for its outputs, expected 1 \("),

@@ -104,6 +104,9 @@ def test_impossible_signatures_are_refused(function, options, words):
 def test_a_function_without_a_name_needs_one():
     with pytest.raises(ArgumentError, match="has no name: give it one"):
         mx.operator.define(lambda x: x)
+    for name in ("", 5):
+        with pytest.raises(ArgumentError, match=f"define: expected a name, .* got {name!r}"):
+            mx.operator.define(lambda x: x, name=name)
     with pytest.raises(TypeError, match="nme"):
         mx.operator.define(lambda x: x, nme="x")
 

@@ -208,8 +208,8 @@ MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "sense": (TypeError, "scale_sense=3.0: expected a tensor or a Cell", lambda: step(Product(), 3.0)),
     "sense of two": (ValueError, r"shape \(\) or \(1,\), got \(2,\)", lambda: step(Product(), Tensor([1.0, 2.0]))),
     "finite": (TypeError, "all_finite: expected tensors, got int", lambda: amp.all_finite(3)),
-    "network": (TypeError, "network must be a "
-                           "Cell", lambda: amp.auto_mixed_precision(3, "O1")),  # type: ignore[arg-type]
+    "network": (TypeError, "network=3: expected a Cell",
+                lambda: amp.auto_mixed_precision(3, "O1")),  # type: ignore[arg-type]
     "level": (ValueError, "amp_level must be one of O0, O1, O2, O3, got 'O4'",
               lambda: amp.auto_mixed_precision(nn.ReLU(), "O4")),
     "halves": (ValueError, "dtype must be float16 or bfloat16, got float32",

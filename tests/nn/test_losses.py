@@ -127,7 +127,7 @@ REFUSED = [
     (lambda: losses.TripletMarginLoss(margin=0.0), ValueError, "margin"),
     (lambda: losses.MultiClassDiceLoss(t(2)), ValueError, r"shape \(classes, n\), got \(2,\)"),
     (lambda: losses.MultiClassDiceLoss(activation="sigmod"), ValueError, "Did you mean 'sigmoid'"),
-    (lambda: losses.MultiClassDiceLoss(activation=1), TypeError, "a name or a Cell, got int"),
+    (lambda: losses.MultiClassDiceLoss(activation=1), TypeError, "activation=1: expected text or a Cell or None"),
     (lambda: losses.MultiClassDiceLoss(ignore_indiex=0.5), TypeError, "ignore_indiex=0.5: expected an int or None"),
     (lambda: losses.MultiClassDiceLoss(t(2, 1))(t(2, 3), t(2, 3)), ValueError, "2 rows for 3 classes"),
     (lambda: losses.MultiClassDiceLoss()(t(2), t(2)), ValueError, "classes along axis 1"),

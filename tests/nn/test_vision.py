@@ -211,7 +211,7 @@ def test_erase_changes_the_image_in_place_on_request() -> None:
     (lambda: vision.ResizeWithBBox(4)(RGB, [1, 2, 3, 4]), ShapeError, r"rows of x, y, width and height, got the shape"),
     (lambda: vision.RandomCropWithBBox(4)(RGB, [[1, 2, 3, 6]]), ArgumentError,
      r"RandomCropWithBBox: the box \[1.0, 2.0, 3.0, 6.0\] is not inside of an image of 7 by 9"),
-    (lambda: vision.BoundingBoxAugment(3), ArgumentError, "expected an operation on images, got 3"),
+    (lambda: vision.BoundingBoxAugment(3), ArgumentError, "transform=3: expected a function"),
     (lambda: vision.Posterize(9), ArgumentError, "bits must be from 0 to 8, got 9"),
     (lambda: vision.RandomPosterize((5, 3)), ArgumentError, "the smaller number first"),
     (lambda: vision.GaussianBlur(4), ArgumentError, "kernel_size must be odd, got 4"),

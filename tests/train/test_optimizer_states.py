@@ -377,3 +377,22 @@ def test_equal_states_are_equal_bytes():
     one, other = updater("adam"), updater("adam")
     assert [steps(each, weights()).tolist() for each in (one, other)]
     assert one.get_states(dump_optimizer=True) == other.get_states(dump_optimizer=True)
+
+
+def test_errors_of_states_in_files_name_the_file(tmp_path):
+    path = tmp_path / "net.states"
+    path.write_bytes(b"no states")
+    weight = mx.gluon.Parameter("weight", shape=(2,))
+    weight.initialize()
+    store = mx.kv.create("local")
+    store.set_optimizer(mx.optimizer.SGD())
+    module = mx.mod.Module(mx.sym.LinearRegressionOutput(mx.sym.var("data"), mx.sym.var("label"), name="out"),
+                           label_names=["label"])
+    module.bind([("data", (2, 1))], [("label", (2, 1))])
+    module.init_params()
+    module.init_optimizer(kvstore=None)
+    for read in (mx.gluon.Trainer([weight], "sgd").load_states, store.load_optimizer_states,
+                 module.load_optimizer_states):
+        with pytest.raises(FileFormatError) as caught:
+            read(str(path))
+        assert caught.value.__notes__[0] == f"reading {path}"

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.blas import multiplier
 from ...core.host_memory import OwnWorkspace
 from ...core.threads import by_rows
 from ...typing import Array, ArrayModule
+from ..matrices.dense import product
 from .rnn_parts import Kind, Part, Residuals, gate_view
 
 __all__ = ["backward", "forward", "products", "rows_of", "scratch"]
@@ -78,17 +78,12 @@ class _Product:
         self.xp, self.matrices = xp, xp.ascontiguousarray(cut)
         self.result = xp.empty((directions, gates, batch, columns), dtype=matrices.dtype)
         self.cut = self.result.reshape(directions, gates, batch, columns // width, width).transpose(0, 1, 3, 2, 4)
-        self.multiply = xp.matmul if batch * features * width <= _SMALL else functools.partial(_multiply, xp)
+        self.multiply = xp.matmul if batch * features * width <= _SMALL else functools.partial(product, xp)
 
     def __call__(self, x: Array) -> Array:
         """The products, (directions, gates, batch, columns), in memory that the next call overwrites."""
         self.multiply(x[:, :, None], self.matrices, out=self.cut)
         return self.result
-
-
-def _multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> Array:
-    """``a @ b``. While BLAS's threads would have to wait for a core, the calling thread computes it alone."""
-    return multiplier(xp, a, b)(a, b, out)
 
 
 # ----------------------------------------------------------------------------------------------- forward
@@ -112,7 +107,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     w = {name: [gate_view(kind, part[name], parameters) for part in parts]
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
-        _multiply(xp, rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
+        product(xp, rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
                   out=gates[d].reshape(kind.gates, time * batch, kind.size))
     input_bias, state_bias = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
     behind = state_bias[:, 2].copy() if kind.mode == "gru" else None
@@ -122,13 +117,13 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
     shape = kind.directions, kind.gates, batch, kind.size
     bias = xp.ascontiguousarray(xp.broadcast_to((input_bias + state_bias) * scale, shape))
     # In the candidate of a GRU nothing is halved.
-    product = _Product(xp, kind, xp.stack([(matrix * scale).swapaxes(1, 2) for matrix in w["state"]]), batch)
+    multiply_step = _Product(xp, kind, xp.stack([(matrix * scale).swapaxes(1, 2) for matrix in w["state"]]), batch)
     projection = xp.stack([part["projection"].of(parameters).T for part in parts]) if kind.projection else None
     work = xp.empty((kind.directions, batch, kind.size), dtype=gates.dtype)
     states, cells = residuals.states, residuals.cells
     for t in range(time):
         a, h, out, c, cell = gates[:, :, t], *(array[:, t + i] for array in (states, cells) for i in (0, 1))
-        from_state = product(h[:, None])
+        from_state = multiply_step(h[:, None])
         a += bias
         if kind.mode == "lstm":
             a += from_state
@@ -168,7 +163,7 @@ def _lstm_step(xp: ArrayModule, kind: Kind, a: Array, before: Array, cell: Array
         xp.multiply(a[:, 3], work, out=out)
     else:
         work *= a[:, 3]
-        _multiply(xp, work, projection, out=out)
+        product(xp, work, projection, out=out)
 
 
 def _gru_step(xp: ArrayModule, a: Array, from_state: Array, h: Array, cell: Array, out: Array, work: Array,
@@ -212,7 +207,7 @@ def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Pa
     parts from the state), of the first states and cells, and of the states before projection."""
     directions, time, batch, _ = dy.shape
     db, extra = _slopes(xp, kind, residuals)
-    product = _Product(xp, kind, xp.stack([gate_view(kind, part["state"], parameters) for part in parts]), batch)
+    multiply_step = _Product(xp, kind, xp.stack([gate_view(kind, part["state"], parameters) for part in parts]), batch)
     projection = xp.stack([part["projection"].of(parameters) for part in parts]) if kind.projection else None
     d_shown = xp.empty_like(dy) if kind.projection else None
     cells = residuals.cells[:, 1:]
@@ -230,7 +225,7 @@ def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Pa
                 dc *= counts[t]
         if d_shown is not None and projection is not None:
             d_shown[:, t] = past
-            past = _multiply(xp, past, projection)
+            past = product(xp, past, projection)
         step = db[:, :, t]
         if kind.mode == "lstm":
             xp.multiply(past, extra[:, t], out=work)
@@ -246,7 +241,7 @@ def _backward_through_time(xp: ArrayModule, kind: Kind, parts: list[dict[str, Pa
         if kind.mode == "gru":
             xp.multiply(past, residuals.gates[:, 1, t], out=work)
             extra[:, t] *= past
-        from_step = product(step)
+        from_step = multiply_step(step)
         if kind.gates > 1:
             from_step.sum(axis=1, out=dh)
         else:
@@ -332,16 +327,16 @@ def products(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], paramete
         by_input = _rows_of_gates(xp, kind, "by input", da[d])
         by_state = by_input if da is db else _rows_of_gates(xp, kind, "by state", db[d])
         into = {name: piece.of(d_parameters) for name, piece in part.items()}
-        _multiply(xp, by_input.T, rows_of(x[d]), out=into["input"])
-        _multiply(xp, by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
+        product(xp, by_input.T, rows_of(x[d]), out=into["input"])
+        product(xp, by_state.T, rows_of(residuals.states[d, :-1]), out=into["state"])
         ones = xp.ones((by_input.shape[0],), dtype=by_input.dtype)
-        _multiply(xp, ones, by_input, out=into["input_bias"])
-        _multiply(xp, ones, by_state, out=into["state_bias"])
+        product(xp, ones, by_input, out=into["input_bias"])
+        product(xp, ones, by_state, out=into["state_bias"])
         if d_shown is not None:
             outputs = residuals.gates[d, 3] * xp.tanh(residuals.cells[d, 1:])
-            _multiply(xp, rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
+            product(xp, rows_of(d_shown[d]).T, rows_of(outputs), out=into["projection"])
         if dx is not None:
-            _multiply(xp, by_input, part["input"].of(parameters), out=rows_of(dx[d]))
+            product(xp, by_input, part["input"].of(parameters), out=rows_of(dx[d]))
 
 
 def _rows_of_gates(xp: ArrayModule, kind: Kind, name: str, gates: Array) -> Array:

@@ -121,7 +121,7 @@ class OneHot(Checked):
 class Fill(Checked):
     """An array of the same shape, filled with one value."""
 
-    def __init__(self, fill_value: float):
+    def __init__(self, fill_value: float | bool):
         self._value = fill_value
 
     def __call__(self, column: Any) -> np.ndarray:

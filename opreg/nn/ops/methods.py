@@ -20,7 +20,7 @@ from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.registry import ops
-from ...core.spec import Spec, is_floating, show
+from ...core.spec import Spec, as_dtype, is_floating, show
 from ...errors import ArgumentError, ShapeError, SubscriptError
 from . import (
     activation,
@@ -244,7 +244,7 @@ def view(self: Tensor, *shape: Any) -> Tensor:
     """Reshape; or, given a dtype, take the bytes for elements of that dtype."""
     if len(shape) != 1 or not isinstance(shape[0], DType):
         return TensorBase.reshape(self, *shape)
-    dtype, lengths = shape[0].dtype, self.shape
+    dtype, lengths = as_dtype(shape[0]), self.shape
     if dtype.itemsize != self._dt.itemsize:
         if not lengths or lengths[-1] * self._dt.itemsize % dtype.itemsize:
             raise ShapeError(f"view: the last axis of {show(lengths)} cannot be divided into elements of {dtype}, "

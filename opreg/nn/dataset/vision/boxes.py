@@ -131,8 +131,6 @@ class BoundingBoxAugment(Checked):
     """
 
     def __init__(self, transform: Callable[[Any], Any], ratio: float = 0.3):
-        if not callable(transform):
-            raise ArgumentError(f"BoundingBoxAugment: expected an operation on images, got {transform!r}")
         self._transform, self._ratio = transform, chance("BoundingBoxAugment", ratio)
 
     def __call__(self, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:
