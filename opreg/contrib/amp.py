@@ -217,7 +217,7 @@ def _declared(graph: Graph, half: str, inputs: Iterable[str], cast_optional_para
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node not in dtypes:
             return None
-        return [(node.renewed((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
+        return [(node.copy((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
 
     return rewrite(graph, change)
 
