@@ -41,7 +41,7 @@ from opreg.typing import Array, ArrayModule
 from .. import engine, shared_library
 from ..primitives import Convolution, Geometry, Part, Pooling
 
-__all__ = ["HERE", "Description", "compute", "declined", "refused"]
+__all__ = ["HERE", "Description", "compute", "declined", "reason_by_specs"]
 
 #: A geometry and the strides of its arrays.
 Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
@@ -72,7 +72,7 @@ def declined(call: Call, read: Sequence[Array]) -> str | None:
 # ------------------------------------------------------------------------------------------ the two kernels
 
 
-def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
+def reason_by_specs(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
     """A function that gives the reason why the library does not compute an operator on contiguous arrays, by
     ``accepts``."""
 
@@ -152,7 +152,7 @@ class _Kernels(Generic[G]):
     def attach(self, begins: bool) -> None:
         """Attach the kernel for plans."""
         self.op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY,
-                       channels_last=refused(self.op, self.accepts_bound) if begins else None)(self.bound)
+                       channels_last=reason_by_specs(self.op, self.accepts_bound) if begins else None)(self.bound)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[G, tuple[Shape, ...]]:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
