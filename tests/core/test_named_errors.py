@@ -80,6 +80,44 @@ def test_a_wrong_keyword_is_refused_by_all_functions_of_a_module(name: str) -> N
                 function(no_such_keyword=1)
 
 
+OUT = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), mx.sym.var("y"))
+
+
+def _module() -> Any:
+    return mx.mod.Module(OUT, label_names=["y"])
+
+
+@of_each([
+    (lambda: _module().bind([("data", (2, 3))], for_trainig=True),
+     r"^Module.bind\(\) takes no keyword 'for_trainig'. Did you mean 'for_training'"),
+    (lambda: _module().bind(), r"^Module.bind\(\) needs data_shapes. It takes data_shapes, label_shapes"),
+    (lambda: _module().bind("data"), "^Module.bind: data_shapes='data': expected a list of pairs of a name and a"),
+    (lambda: _module().bind([("data", (2, 3))], shared_module=3),
+     "^Module.bind: shared_module=3: expected a Module or None"),
+    (lambda: _module().fit(mx.io.NDArrayIter(np.ones((2, 3)), np.ones(2), label_name="y"), num_epoch=1, monitor=1),
+     "^Module.fit: monitor=1: expected a Monitor or None"),
+    (lambda: mx.mod.Module("net"), "^Module: symbol='net': expected a Symbol"),
+    (lambda: mx.mod.Module(OUT, label_names="y"), "^Module: label_names='y': expected a list of names or None"),
+    (lambda: mx.metric.Accuracy().update([mx.nd.ones(1)]), r"^Accuracy.update\(\) needs preds. It takes labels, preds"),
+    (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
+])
+def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        call()
+
+
+def test_methods_of_users_subclasses_stay_as_they_are() -> None:
+    class Mine(mx.mod.Module):
+        def score(self, eval_data: Any) -> Any:  # type: ignore[override]
+            return eval_data["missing"]
+
+    mine = Mine(OUT, label_names=["y"])
+    assert not hasattr(Mine.score, "__wrapped__")
+    with pytest.raises(KeyError) as caught:
+        mine.score({})
+    assert type(caught.value) is KeyError
+
+
 def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:
     assert id(mx.get_seed.__code__) in READERS and not hasattr(mx.get_seed, "__wrapped__")
 
