@@ -118,6 +118,14 @@ def test_methods_of_users_subclasses_stay_as_they_are() -> None:
     assert type(caught.value) is KeyError
 
 
+@of_each([mx.cpu, mx.gpu, mx.operator.register, mx.npx.gelu, mx.common.mutable, mx.ops.Map,
+          mx.ops.Primitive, mx.ops.AllReduce, mx.profiler.Marker, mx.nn.Buffer, mx.nd.CachedOp, mx.rtc.CudaKernel,
+          mx.dataset.vision.RandAugment, mx.dataset.vision.HsvToRgb])
+def test_a_wrong_keyword_is_refused(function: Any) -> None:
+    with pytest.raises(OpError, match="no_such_keyword"):
+        function(no_such_keyword=1)
+
+
 def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:
     assert id(mx.get_seed.__code__) in READERS and not hasattr(mx.get_seed, "__wrapped__")
 
