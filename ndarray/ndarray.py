@@ -556,7 +556,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
             if "broadcast" not in str(error):  # it may be read-only
                 raise
             chosen = self._data[key] if part is None else part
-            raise ShapeError(f"values of shape {show(np.shape(source))} do not fit into elements of shape "
+            raise ShapeError(f"values of shape {show(np.shape(source))} do not broadcast to elements of shape "
                              f"{show(chosen.shape)}") from None
 
     # --------------------------------------------------------------------------------------------- gradients

@@ -189,6 +189,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "Module": (lambda value: _derives(value, "Module"), "a Module"),
     "BaseModule": (lambda value: _derives(value, "BaseModule"), "a module"),
     "Monitor": (lambda value: hasattr(value, "install"), "a Monitor"),
+    "Sampler": (lambda value: hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__"), "a sampler"),
     "LRScheduler": (callable, "a scheduler"),
     "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
     "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (len(pair) > 1 and isinstance(pair[0], str))),
@@ -200,7 +201,7 @@ _STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...
               "AnyShape": "int | Sequence[int]", "ShapeLike": "int | Sequence[int]",
               "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]",
               "Callbacks": "Callable | Sequence[Callable] | None", "Weights": "Mapping | None",
-              "Sequence[Block]": "Sequence[Callable]",
+              "Sequence[Block]": "Sequence[Callable]", "Transform": "Callable",
               "GradReq": "str | Sequence[str] | Mapping", "Requests": "str | Sequence[str] | Mapping"}
 
 
