@@ -117,6 +117,8 @@ class Named(dict[str, type]):
 
     def find(self, name: str) -> type:
         """The class of a name; raises an AttrError with the nearest names if there is none."""
+        if not isinstance(name, str):  # for callers without a type checker
+            raise ArgumentError(f"expected a name of a registered {self.kind}, got {type(name).__name__}")
         cls = self.get(name.lower())
         if cls is None:
             raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")

@@ -13,6 +13,7 @@ from typing import Any, Self
 from ...core.cache import Recent
 from ...core.keys import exact
 from ...core.parameters import signature_of
+from ...core.settings import Checked
 from ...errors import ArgumentError, did_you_mean
 from ..compiler_settings import constexpr as constexpr
 from .primitive_docs import DOCS
@@ -23,7 +24,7 @@ __all__ = ["Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "adder", "pr
 _NOT_SHOWN = ("input_names", "output_names")
 
 
-class Primitive:
+class Primitive(Checked):
     """An operator with its settings, called with tensors.
 
     Parameters
