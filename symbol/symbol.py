@@ -114,6 +114,7 @@ class Symbol(Entries, Methods):
 
     __slots__ = ()
     _rank: float = 2
+    _shown_as = "Symbol"
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
@@ -196,8 +197,8 @@ class Symbol(Entries, Methods):
 
     def __repr__(self) -> str:
         if self.name is not None:
-            return report([f"<Symbol {self.name}>"])
-        return report([f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"])
+            return report([f"<{self._shown_as} {self.name}>"])
+        return report([f"<{self._shown_as} group [{', '.join(node.name for node, _ in self._entries)}]>"])
 
     def _repr_svg_(self) -> str | None:
         picture: str | None = SVG.function(self)

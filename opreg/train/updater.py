@@ -201,6 +201,8 @@ class Updater(Checked):
             raise ArgumentError(f"the states belong to optimizer {saved.optimizer!r}, this one is {class_name!r}")
         optimizer.check_settings(saved.settings)
         vars(optimizer).update(saved.settings)
+        if saved.schedule is not None:
+            optimizer.lr_scheduler = saved.schedule
         self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)
         self._unused = set(saved.states)
         optimizer._all_index_update_counts = saved.counts or {0: {}}
