@@ -119,7 +119,7 @@ class CustomRun:
         """Make an operator and compute the outputs by it."""
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._operator_specs, MODE.__dict__
         mode = thread["current"]()
-        token = thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
+        token = thread["set"](mode.following.get((is_train, ctx)) or mode.for_users_code(is_train, ctx))
         try:
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])

@@ -148,7 +148,7 @@ def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> Non
     if ENTERED:
         function = functools.partial(_step_on_device, function, ctx)
     thread = MODE.__dict__
-    token = thread["set"](thread["current"]().computing(is_train, ctx))
+    token = thread["set"](thread["current"]().for_users_code(is_train, ctx))
     try:
         with np.errstate(all="ignore"):
             function()

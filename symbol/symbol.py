@@ -149,7 +149,7 @@ class Symbol(Entries, Methods):
     def _apply(self, op: Op, values: Sequence[Symbol | None], written: Mapping[str, Any]) -> Symbol:
         return _node(op, values, op.complete(written), written, None, None, _HINTS.get(op.name, op.name))
 
-    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
+    def _invoke(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
         return create(op, args, keywords, "custom", {"op_type": op.op_type})
 
     @classmethod
@@ -212,7 +212,7 @@ class Symbol(Entries, Methods):
         copies: dict[Node, Node] = memo.setdefault(Node, {})
         for node in self._graph().nodes:  # each copy has its own nodes, since names and attributes of nodes may be set
             if node not in copies:
-                copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
+                copies[node] = node.copy([(copies[source], i) for source, i in node.inputs])
         return Symbol([(copies[node], i) for node, i in self._entries])
 
     def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
@@ -244,7 +244,7 @@ class Symbol(Entries, Methods):
             if node.op is None:
                 return [places[node.name]._single_entry(node.name)] if node.name in places else None
             if node is head:
-                renamed = node.renewed(inputs, name)
+                renamed = node.copy(inputs, name)
                 return [(renamed, i) for i in range(node.count)]
             return None
 
