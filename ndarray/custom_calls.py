@@ -120,7 +120,7 @@ class CustomRun:
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._operator_specs, MODE.__dict__
         mode = thread["current"]()
         try:
-            thread["set"](mode.following.get((is_train, ctx)) or mode.computing(is_train, ctx))
+            thread["set"](mode.following.get((is_train, ctx)) or mode.for_users_code(is_train, ctx))
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
             attrs.memo[Same(prop)] = custom_op

@@ -128,7 +128,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
     def _shape_is(self, other: object) -> bool:
         return isinstance(other, NDArray) and self._data.shape == other._data.shape
 
-    def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def _invoke(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return INVOKE.function(op, args, keywords)
 
     @classmethod

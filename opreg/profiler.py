@@ -237,7 +237,7 @@ def _line(name: str, count: str, values: Sequence[str]) -> str:
 def _statistics(events: Events) -> _Table:
     """Sums of recorded events by category and name: times in milliseconds, memory in kilobytes, counters."""
     rows: dict[str, dict[str, list[float]]] = {}
-    for span, own, around in events.nested():
+    for span, own, around in events.nested_spans():
         category, name, seconds = _category_and_seconds(span, own, around)
         rows.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
     table = {category: {name: _row(values, sum(values)) for name, values in names.items()}

@@ -38,7 +38,7 @@ from .argument_specs import known_dtypes, known_shapes
 from .arrays import Gradients, Requests, Values, front, zeros
 from .entries import BIND, SIMPLE_BIND
 from .executor import Executor
-from .head_gradients import OutGrads, fitted
+from .head_gradients import OutGrads, check_head_gradients
 from .passes.rematerialization import recompute_setting
 from .program import Bound, without_gc
 from .reduction import Reduction, bucketed
@@ -454,8 +454,8 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
                   {node: value.context for node, value in zip(variables, values)}, requests, recompute=recompute,
                   tf32=tf32, unnoted=unnoted)
     bound.reduce(reduction)
-    gradients = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx,
-                       reshaped=bool(outputs))
+    gradients = check_head_gradients(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads],
+                                     ctx, reshaped=bool(outputs))
     for (node, i), place, old, gradient in zip(graph.heads, bound.places, [*outputs, *[None] * len(graph.heads)],
                                                gradients):
         shape, dtype = specs[node][i]

@@ -150,7 +150,7 @@ def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> Non
     thread = MODE.__dict__
     mode = thread["current"]()
     try:
-        thread["set"](mode.computing(is_train, ctx))
+        thread["set"](mode.for_users_code(is_train, ctx))
         with np.errstate(all="ignore"):
             function()
     finally:

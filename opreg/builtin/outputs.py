@@ -15,7 +15,7 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
-           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widened",
+           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widen",
            "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
@@ -282,7 +282,7 @@ def wide(array: Any) -> Any:
     return array.astype("float32") if array is not None and is_narrow(array.dtype) else array
 
 
-def widened(value: Any) -> Any:
+def widen(value: Any) -> Any:
     """A value in a body, cast to float32 if its dtype is narrow; see ``wide`` for arrays."""
     return ops.Cast(value, dtype="float32") if is_narrow(np.dtype(value.dtype)) else value
 

@@ -138,7 +138,7 @@ class Cell(ParameterContainer, NotebookTable):
                     finally:
                         STATE.inside = False
                 return self._run(args, kwargs, attributes["training"])
-            with trace.running(self) as training:
+            with trace.enter_cell(self) as training:
                 return self._run(args, kwargs, training)
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
@@ -193,7 +193,7 @@ class Cell(ParameterContainer, NotebookTable):
             try:
                 args, kwargs = cell_hooks.forward_pre(self, args, kwargs)
             except Exception:
-                self._failed(args, kwargs)
+                self._call_hooks_of_failure(args, kwargs)
                 raise
         watched = (MODE.current().recording or STATE.trace is not None) and (kinds["backward"] or kinds["backward_pre"])
         hooked_args = args
@@ -210,7 +210,7 @@ class Cell(ParameterContainer, NotebookTable):
             changed = cell_hooks.changed_inputs(self, called, (hooked_args, kwargs))
             if changed is not None:
                 note(error, changed)
-            self._failed(hooked_args, kwargs)
+            self._call_hooks_of_failure(hooked_args, kwargs)
             raise
         finally:
             attributes["_running"] -= 1
@@ -223,7 +223,7 @@ class Cell(ParameterContainer, NotebookTable):
         out = cell_hooks.forward(self, args, kwargs, out)
         return cell_hooks.tag_outputs(out, link, tagged)  # backward hooks get gradients of what forward hooks returned
 
-    def _failed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _call_hooks_of_failure(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Call the forward hooks that are registered with ``always_call``."""
         if any(hook.always_call for hook in self._hooks["forward"].values()):
             cell_hooks.forward(self, args, kwargs, None, failed=True)

@@ -489,7 +489,7 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     try:
         with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.is_train):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
-        results = compiled.traced.computed(out)
+        results = compiled.traced.computed_leaves(out)
     finally:
         for array, data, entry in before:  # restores the arrays: the run's assignments were stored already
             array._data, array._entry = data, entry

@@ -119,7 +119,7 @@ class _Kind:
         return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.current().training)
                 and not any(has_attribute(leaf, name) for name in self.missing_attributes for leaf in leaves))
 
-    def renewed(self) -> str | None:
+    def find_change(self) -> str | None:
         """The change that makes all variants invalid, as text; None if one is valid."""
         if self.current is None:
             return None
@@ -189,15 +189,15 @@ class Cache:
         kind = self._kind(function, key, leaves, args, kwargs)
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
-            return self._tried(function, kind, leaves, args, kwargs)
+            return self._call_variants(function, kind, leaves, args, kwargs)
         with ONE_THREAD, self._lock:
             try:
-                return self._tried(function, kind, leaves, args, kwargs)
+                return self._call_variants(function, kind, leaves, args, kwargs)
             finally:
                 kind.signatures.end_run()
 
-    def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> Any:
+    def _call_variants(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
+                       kwargs: dict[str, Any]) -> Any:
         """Call variants until a run is complete. A run ends early if a value that was read, the form of a hook's
         result, or a spec that a dry run has found, differs from that of the trace."""
         compiled, anew = kind.current, False
@@ -243,7 +243,7 @@ class Cache:
             self._now = kind.used = self._now + 1
             if kind.signatures.left and isinstance(kind.current, Compiled):
                 kind.current = self._as_python(function, kind.signatures.left)
-            changed = kind.renewed()
+            changed = kind.find_change()
             if kind.current is not None:
                 kind.wasted = 0
                 return kind

@@ -141,7 +141,7 @@ class Traced:
         leaves: list[Any] = []
         return tree.flatten(out, leaves, lambda value: id(value) in self._outside), leaves
 
-    def computed(self, out: object) -> list[Any]:
+    def computed_leaves(self, out: object) -> list[Any]:
         """The results that the heads of the graph compute, in their order."""
         return [leaf for leaf, computed in zip(self._taken_apart(out)[1], self._computed) if computed]
 

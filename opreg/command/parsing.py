@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.ndarray.npz_file import read_npy
@@ -91,7 +91,7 @@ def array(text: str) -> Array:
     ('int32', (5,))
     """
     if text.endswith(".npy"):
-        with reading(text) as file:
+        with open_to_read(text) as file:
             return read_npy(file, text)
     size, _, kind = text.partition(":")
     try:
@@ -151,7 +151,7 @@ def imported(name: str) -> ModuleType:
                                 ) from None
         finally:
             sys.path.remove(working_directory)
-    with reading(name):
+    with open_to_read(name):
         pass
     path = os.path.abspath(name)
     stem = os.path.splitext(os.path.basename(path))[0]

@@ -213,7 +213,7 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
     def declared(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node not in dtypes:
             return None
-        return [(node.renewed((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
+        return [(node.copy((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
 
     return Symbol(rewrite(changed, declared).heads)
 

@@ -88,7 +88,7 @@ class Mode:
             context = MODE.quiet.copy()
             context.run(MODE.set, self)
             run = context.run
-        self.run = run if self.recording.__class__ is bool else self.recording.watched(run)
+        self.run = run if self.recording.__class__ is bool else self.recording.check_run(run)
 
     def but(self, **changes: Any) -> Mode:
         """The mode with other choices."""
@@ -120,7 +120,7 @@ class Mode:
         """The mode with an entered context."""
         return self.following.get(ctx) or self.keep(ctx, self.pushed("contexts", ctx))
 
-    def computing(self, is_train: bool, ctx: Any) -> Mode:
+    def for_users_code(self, is_train: bool, ctx: Any) -> Mode:
         """The mode in which users' operators run: not recorded, with a context and a training mode."""
         return self.following.get((is_train, ctx)) or self.keep((is_train, ctx),
                                                                  self.recorded(False, is_train).within(ctx))

@@ -277,8 +277,8 @@ def _is_open(function: Any) -> bool:
 
 
 def _passes_keywords_on(function: Any) -> bool:
-    """Whether a constructor passes the keywords that it does not name to the next one, and does no more with them. If
-    its source is not there, it may read them."""
+    """Whether a constructor passes the keywords that it does not name to the next one, and does no more with them. One
+    that never mentions them ignores them. If its source is not there, it may read them."""
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function.__code__))).body
     except (OSError, SyntaxError):
@@ -288,7 +288,8 @@ def _passes_keywords_on(function: Any) -> bool:
     passed = [argument.value for call in ast.walk(tree)
               if isinstance(call, ast.Call) and ast.unparse(call.func) == "super().__init__"
               for argument in call.keywords if argument.arg is None]
-    return all(node in passed for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == keywords)
+    mentioned = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == keywords]
+    return bool(mentioned) and all(node in passed for node in mentioned)
 
 
 def expected_words(value: object, annotation: object) -> str:

@@ -154,7 +154,7 @@ class Value(metaclass=Patched):
 
     A subclass sets ``_rank`` (a call is dispatched to the class of the highest rank among its values), ``_broadcasts``
     (whether its arithmetic broadcasts), and defines ``_apply(op, values, attrs)``. If its functions do more than apply
-    operators, it also defines ``_called(op, args, keywords)``, which calls an operator as users call it, and
+    operators, it also defines ``_invoke(op, args, keywords)``, which calls an operator as users call it, and
     ``_surface(name)``, the users' function of that name.
     """
 
@@ -174,7 +174,7 @@ class Value(metaclass=Patched):
     def _apply(self, op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
         raise NotImplementedError
 
-    def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def _invoke(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return _call(op, args, keywords)
 
     @classmethod

@@ -18,7 +18,7 @@ import numpy as np
 from opreg.ndarray import NDArray, array
 from opreg.ndarray import _internal as operators
 
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.named_errors import name_errors
 from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords, warn
 from . import codec
@@ -65,7 +65,7 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
 def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True, out: NDArray | None = None
            ) -> NDArray:
     """Reads and decodes an image file; see `imdecode`."""
-    with reading(filename) as file:
+    with open_to_read(filename) as file:
         return _decode(file.read(), flag, to_rgb, out, os.fspath(filename))
 
 

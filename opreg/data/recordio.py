@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ..core.files import atomic_write, atomic_writes, op_errors, reading
+from ..core.files import atomic_write, atomic_writes, op_errors, open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
@@ -71,7 +71,7 @@ class _Reader:
 
     def __init__(self, path: str):
         opened = ExitStack()
-        self.file = cast(io.BufferedReader, opened.enter_context(reading(path)))
+        self.file = cast(io.BufferedReader, opened.enter_context(open_to_read(path)))
         self.close = weakref.finalize(self, opened.close)
         with op_errors():
             self.size = os.fstat(self.file.fileno()).st_size
@@ -364,7 +364,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 raise
 
     def _read_index(self) -> None:
-        with reading(self.idx_path) as file:
+        with open_to_read(self.idx_path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     parts = line.decode().strip().split("\t")

@@ -33,8 +33,8 @@ from ..typing import Array, ArrayModule
 from .primitives import *  # noqa: F403  # formulas import primitives and expressions from here
 from .primitives import KEPT, Operand, Primitive, Term
 
-__all__ = ["Expression", "Instruction", "Resolved", "trace", "derive", "accepts_expression", "compiled", "extracted",
-           "in_order", "lowered"]
+__all__ = ["Expression", "Instruction", "Resolved", "trace", "derive", "accepts_expression", "compiled",
+           "extract_registers", "in_order", "apply_operator"]
 
 # Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
@@ -154,7 +154,7 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        return self._prepared(xp, dtype, self._functions(xp))
+        return self._bind_functions(xp, dtype, self._functions(xp))
 
     def integer_function(self, dtype: np.dtype) -> Callable[..., Any] | None:
         """The function of ``on`` for integer arrays of the host; None for other dtypes, and where the expression is
@@ -167,9 +167,10 @@ class Expression:
         """
         if dtype.kind not in "iu" or self._integer_dtype(dtype)[0] != dtype:
             return None
-        return self._prepared(np, dtype, [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code])
+        return self._bind_functions(np, dtype,
+                                    [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code])
 
-    def _prepared(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]) -> Callable[..., Any]:
+    def _bind_functions(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]) -> Callable[..., Any]:
         # On the host, a ufunc takes half as long for a constant in an array of one element as for a Python number; a
         # device gets constants with the launch of the kernel.
         constants = [a if xp is not np else xp.asarray(a, dtype)
@@ -305,7 +306,7 @@ class Expression:
         registers = list(ins)
         for prim, args in self.code:
             values = [registers[a] if isinstance(a, int) else a for a in args]
-            registers.append(lowered(prim, values, broadcasts))
+            registers.append(apply_operator(prim, values, broadcasts))
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
@@ -315,7 +316,7 @@ class Expression:
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 
-def lowered(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
+def apply_operator(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
     """Apply a primitive to values by its operator."""
     if not isinstance(prim.operator, str):
         return prim.operator(*args)
@@ -356,8 +357,8 @@ def trace(function: Callable[..., Operand], arity: int) -> Expression:
     return Expression(inputs, function(*inputs))
 
 
-def extracted(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
-              first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
+def extract_registers(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
+                      first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
     """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
 
     ``first`` are known registers that become inputs in any case, before the others.
@@ -365,7 +366,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known_regi
     Examples
     --------
     >>> whole = trace(lambda x, y: exp(x) * (y + 1.0), 2)
-    >>> extracted(whole, [3], range(2))
+    >>> extract_registers(whole, [3], range(2))
     (add(0, 1.0), [1])
     """
     arity, code = expression.arity, expression.code

@@ -233,7 +233,7 @@ class _Writer:
         name = self.names[register]
         if prim.name in REDUCTIONS:
             self._release(position, [a for a in reads if isinstance(a, int)])
-            call = self._reduced(prim.name, register, reads)
+            call = self._reduction_text(prim.name, register, reads)
             if register in self.memory:
                 self._line(call)
             else:
@@ -241,7 +241,7 @@ class _Writer:
                 self.memory[register] = name
         elif prim.name == "column_sum":
             self._release(position, [a for a in reads if isinstance(a, int)])
-            self._line(f"{name} = {self._added(register, reads)}")
+            self._line(f"{name} = {self._set_sum_text(register, reads)}")
         elif prim.name in ("column", "row_size"):
             self._line(f"{name} = {'places()' if prim.name == 'column' else 'size'}")
         elif not self.within[register] and not self.among[register]:
@@ -249,7 +249,7 @@ class _Writer:
         else:
             self._compute(prim, register, position, reads)
 
-    def _reduced(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
+    def _reduction_text(self, kind: str, register: int, reads: Sequence[int | float]) -> str:
         """The text of the call of a reduction."""
         (letters, output_letters), value = self.letters, self._operand(reads[0])
         source = reads[0]
@@ -269,7 +269,7 @@ class _Writer:
             return f"{kind}({value}, {self.axis}, dtype, {self._target(register)}, True)"
         return f"{kind}({value}, {self.axis}, None, None, True)"  # an extreme of the elements as they are
 
-    def _added(self, register: int, reads: Sequence[int | float]) -> str:
+    def _set_sum_text(self, register: int, reads: Sequence[int | float]) -> str:
         """The text of a sum over sets."""
         letters = self.letters[0]
         kept = "".join([letters[axis] for axis in self.axes]) if self.within[register] else ""

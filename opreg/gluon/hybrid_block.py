@@ -25,7 +25,7 @@ from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
 from .plans import BlockPlans
 from .reads import BlockReads, observed
-from .structure import Format, flatten, gluon_value, inspected, regroup, same
+from .structure import Format, flatten, gluon_value, regroup, same, symbols_and_contexts
 
 __all__ = ["HybridBlock"]
 
@@ -237,7 +237,7 @@ class HybridBlock(Block):
             raise BlockError("The argument structure of HybridBlock does not match the cached version. Stored format "
                              f"= {self._in_format}, input format = {form}")
         data = [value for value in flat if value is not None]
-        outs = plans(data) if self._monitor is None else plans.watched(data, *self._monitor)
+        outs = plans(data) if self._monitor is None else plans.run_monitored(data, *self._monitor)
         numpy = _any_numpy(data)
         faces: Any = self._faces
         faces = faces[1] if faces is not None and faces[0] is numpy else [numpy] * len(outs)
@@ -396,7 +396,7 @@ class HybridBlock(Block):
             When inputs mix arrays and symbols, or are neither; in a hybridized block, when arrays have different
             contexts.
         """
-        has_symbols, contexts = inspected((x, *args)) if args else inspected(x)
+        has_symbols, contexts = symbols_and_contexts((x, *args)) if args else symbols_and_contexts(x)
         if has_symbols and contexts:
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")

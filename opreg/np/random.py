@@ -43,7 +43,7 @@ def _shape(size: Any, *parameters: Any) -> tuple[int, ...]:
     return (int(size),) if isinstance(size, numbers.Integral) else tuple(int(dim) for dim in size)
 
 
-def _stored(result: Any, dtype: DTypeLike, out: Any) -> Any:
+def _cast_and_store(result: Any, dtype: DTypeLike, out: Any) -> Any:
     result = result if dtype is None else result.astype(dtype)
     if out is None:
         return result
@@ -94,14 +94,14 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike 
     >>> uniform(size=(2, 3)).shape
     (2, 3)
     """
-    return _stored(_standard("uniform", size, ctx, low, high) * (high - low) + low, dtype, out)
+    return _cast_and_store(_standard("uniform", size, ctx, low, high) * (high - low) + low, dtype, out)
 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
            out: Any = None) -> Any:
     """Draws from the normal distribution."""
     _at_least_zero("normal", scale)
-    return _stored(_standard("normal", size, ctx, loc, scale) * scale + loc, dtype, out)
+    return _cast_and_store(_standard("normal", size, ctx, loc, scale) * scale + loc, dtype, out)
 
 
 def randn(*size: int, **keywords: Any) -> Any:
@@ -117,7 +117,7 @@ def rand(*size: int, **keywords: Any) -> Any:
 def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: Any = None) -> Any:
     """Exponentials of ``normal``."""
-    return _stored(FUNCTIONS["exp"](normal(mean, sigma, size, ctx=ctx)), dtype, out)
+    return _cast_and_store(FUNCTIONS["exp"](normal(mean, sigma, size, ctx=ctx)), dtype, out)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
@@ -129,7 +129,7 @@ def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLik
     if not count:
         return new_array(np.zeros(shape, np.int64 if dtype is None else dtype), ctx)
     result = drawn.randint(*ends, shape=(count,), ctx=ctx, dtype="int64").as_np_ndarray().reshape(shape)
-    return _stored(result, dtype, out)
+    return _cast_and_store(result, dtype, out)
 
 
 def exponential(scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
@@ -137,8 +137,8 @@ def exponential(scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx
     """Draws from the exponential distribution."""
     _at_least_zero("exponential", scale)
     if ctx is IN_GRAPH or isinstance(scale, Symbol):
-        return _stored(-FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * scale, dtype, out)
-    return _stored(_standard("exponential", size, ctx, scale) * scale, dtype, out)
+        return _cast_and_store(-FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * scale, dtype, out)
+    return _cast_and_store(_standard("exponential", size, ctx, scale) * scale, dtype, out)
 
 
 def _from_uniform(size: Any, ctx: Context | None, *parameters: Any) -> Any:
@@ -150,45 +150,45 @@ def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike
     """Draws from the Laplace distribution."""
     u = _from_uniform(size, ctx, loc, scale) - 0.5
     noise = FUNCTIONS["sign"](u) * FUNCTIONS["log"](1 - FUNCTIONS["abs"](u) * 2)
-    return _stored(loc - noise * scale, dtype, out)
+    return _cast_and_store(loc - noise * scale, dtype, out)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Gumbel distribution."""
     _at_least_zero("gumbel", scale)
     noise = FUNCTIONS["log"](-FUNCTIONS["log"](_from_uniform(size, ctx, loc, scale)))
-    return _stored(loc - noise * scale, None, out)
+    return _cast_and_store(loc - noise * scale, None, out)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the logistic distribution."""
     _at_least_zero("logistic", scale)
     u = _from_uniform(size, ctx, loc, scale)
-    return _stored(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
+    return _cast_and_store(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
 
 
 def rayleigh(scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Rayleigh distribution."""
     _at_least_zero("rayleigh", scale)
-    return _stored(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
+    return _cast_and_store(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
 
 
 def weibull(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Weibull distribution."""
     _at_least_zero("weibull", a, beyond=True)
-    return _stored((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
+    return _cast_and_store((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
 
 
 def pareto(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Draws from the Pareto distribution that begins at 0."""
     _at_least_zero("pareto", a, beyond=True)
-    return _stored(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
+    return _cast_and_store(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
 
 
 def power(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
     """Values from 0 to 1 with the density ``a x^(a-1)``."""
     _at_least_zero("power", a, beyond=True)
-    return _stored(_from_uniform(size, ctx, a) ** (1 / a), None, out)
+    return _cast_and_store(_from_uniform(size, ctx, a) ** (1 / a), None, out)
 
 
 def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTypeLike = None,
@@ -201,7 +201,7 @@ def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTyp
     else:
         _at_least_zero("bernoulli", prob, 1 - prob)
     ones = (_standard("uniform", size, ctx, prob) < prob).astype(np.float32)
-    return _stored(ones, dtype, out)
+    return _cast_and_store(ones, dtype, out)
 
 
 def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any:
@@ -216,13 +216,13 @@ def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any
 def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None) -> Any:
     """Uniform values of the shape ``batch_shape`` for each element of the parameters."""
-    return _stored(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
+    return _cast_and_store(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
 
 
 def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
              ctx: Context | None = None) -> Any:
     """Normal values of the shape ``batch_shape`` for each element of the parameters."""
-    return _stored(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
+    return _cast_and_store(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
 
 
 def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
@@ -241,8 +241,8 @@ def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = Non
     if ctx is IN_GRAPH or isinstance(shape, Symbol) or isinstance(scale, Symbol):
         alphas = [as_value(shape)] if isinstance(shape, Symbol) else []
         attrs = {} if alphas else {"alpha": float(shape)}
-        return _stored(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
-    return _stored(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
+        return _cast_and_store(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
+    return _cast_and_store(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
 
 
 def chisquare(df: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
@@ -254,12 +254,12 @@ def beta(a: Any, b: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context
     """Draws from the beta distribution."""
     size = size if any_symbol((a, b)) or ctx is IN_GRAPH else _shape(size, a, b)
     x, y = gamma(a, 1.0, size, None, ctx), gamma(b, 1.0, size, None, ctx)
-    return _stored(x / (x + y), dtype, None)
+    return _cast_and_store(x / (x + y), dtype, None)
 
 
 def poisson(lam: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Draws from the Poisson distribution."""
-    return _stored(_each("_sample_poisson", size, ctx, lam), dtype, None)
+    return _cast_and_store(_each("_sample_poisson", size, ctx, lam), dtype, None)
 
 
 def _order(count: int) -> np.ndarray:
@@ -289,7 +289,7 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: C
     if chances is not None:
         chances = np.asarray(chances, np.float64) / np.sum(chances, dtype=np.float64)
     among = a.asnumpy() if isinstance(a, NDArray) else a
-    return _stored(new_array(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
+    return _cast_and_store(new_array(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
 
 
 def _chosen(a: Any, size: Any, replace: bool, p: Any) -> Any:

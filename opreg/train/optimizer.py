@@ -177,7 +177,7 @@ class DCASGD(Optimizer):
 
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
-        g = self._prepared(grad)
+        g = self._prepare_gradient(grad)
         mom, before = state
         step = (g + weight * self._get_wd(index) + g * g * (weight - before) * self.lamda) * -self._get_lr(index)
         if mom is not None:
@@ -197,7 +197,7 @@ class SGLD(Optimizer):
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         lr = self._get_lr(index)
-        step = (self._prepared(grad) + weight * self._get_wd(index)) * (-lr / 2)
+        step = (self._prepare_gradient(grad) + weight * self._get_wd(index)) * (-lr / 2)
         noise = random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)
         weight += step + noise
 
@@ -544,7 +544,7 @@ class AdaDelta(_OfTwoStates):
 
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
-        g = self._prepared(grad)
+        g = self._prepare_gradient(grad)
         squares, steps = state
         squares[:] = average(squares, g * g, self.rho)
         step = adadelta_step(g, squares, steps, self.epsilon)

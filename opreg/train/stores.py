@@ -161,7 +161,7 @@ class KVStore(KVStoreBase):
                 raise ArgumentError(f"kvstore: keys are numbers or names, not both: got {name!r} beside {existing!r}")
             self._kept[name] = array.copy()
 
-    def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
+    def _sum_values(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
         """Sums of pushed arrays by key, on the device of the key's value."""
         values: dict[Key, list[NDArray]] = {}
         for name, arrays in pairs(what, key, value):
@@ -210,7 +210,7 @@ class KVStore(KVStoreBase):
         priority : int
             Accepted without effect: the call does all the work.
         """
-        merged = self._merged("push", key, value)
+        merged = self._sum_values("push", key, value)
         if self._updater is None:
             for name, total in merged.items():
                 self._kept[name][:] = total

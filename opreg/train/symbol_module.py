@@ -261,7 +261,7 @@ class Module(BaseModule):
         if inputs_need_grad and not for_training:
             raise ArgumentError("bind: inputs_need_grad=True needs for_training=True")
         before = self.get_params() if self.binded and self.params_initialized else self._preset
-        self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
+        self._data_shapes, self._label_shapes = self._check_shapes(data_shapes, label_shapes)
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._make_executors(shared_module)
         self.binded = True
@@ -281,8 +281,8 @@ class Module(BaseModule):
         if self._reduction is not None and self.for_training:
             self._exec_group.reduce(self._reduction)
 
-    def _checked(self, data_shapes: Descriptions, label_shapes: Descriptions | None
-                 ) -> tuple[list[DataDesc], list[DataDesc]]:
+    def _check_shapes(self, data_shapes: Descriptions, label_shapes: Descriptions | None
+                      ) -> tuple[list[DataDesc], list[DataDesc]]:
         data, labels = describe("data_shapes", data_shapes), describe("label_shapes", label_shapes)
         if sorted(desc.name for desc in data) != sorted(self.data_names):
             raise ArgumentError(f"bind: the inputs are {', '.join(self.data_names)}; got shapes of "
@@ -305,7 +305,7 @@ class Module(BaseModule):
             When a weight would have another shape.
         """
         self._needs("binded")
-        data, labels = self._checked(data_shapes, label_shapes)
+        data, labels = self._check_shapes(data_shapes, label_shapes)
         self._exec_group.reshape(data, labels)
         self._data_shapes, self._label_shapes = data, labels
 
@@ -702,10 +702,10 @@ class Module(BaseModule):
         context."""
         self._needs("binded", "params_initialized")
         listed = [list(copies) for copies in zip(*(executor.outputs for executor in self._exec_group.execs))]
-        return self._merged(listed, self._output_axes) if merge_multi_context else listed
+        return self._merge_outputs(listed, self._output_axes) if merge_multi_context else listed
 
     @staticmethod
-    def _merged(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+    def _merge_outputs(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
         return [parts.joined(arrays, axis) for arrays, axis in zip(listed, axes)]
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
@@ -715,12 +715,12 @@ class Module(BaseModule):
         listed: list[list[Any]] = [[executor.grad_dict[desc.name] for executor in self._exec_group.execs]
                                    for desc in self._data_shapes]
         axes = [DataDesc.get_batch_axis(desc.layout) for desc in self._data_shapes]
-        return self._merged(listed, axes) if merge_multi_context else listed
+        return self._merge_outputs(listed, axes) if merge_multi_context else listed
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The arguments named by ``state_names``."""
         listed = [[executor.arg_dict[name] for executor in self._exec_group.execs] for name in self._state_names]
-        return self._merged(listed, [0] * len(listed)) if merge_multi_context else listed
+        return self._merge_outputs(listed, [0] * len(listed)) if merge_multi_context else listed
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
                    ) -> None:

@@ -127,7 +127,7 @@ def fast(few: bool = False) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("opreg.backends.onednn.operators.convolution.LEAST", 0)
-        patch.setattr("opreg.backends.onednn.matmul.SMALL", 0)
+        patch.setattr("opreg.backends.onednn.operators.products.SMALL", 0)
         patch.setenv("OPREG_TUNE", "1")
         patch.setattr("opreg.backends.trials.faster", lambda question, usual, other, *rest, **words: trials.Choice(
             other, ""))

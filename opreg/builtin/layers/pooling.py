@@ -195,7 +195,7 @@ def _cut_at(axis: int, part: slice) -> Cut:
 # -------------------------------------------------------------------------------------------- reductions
 
 
-def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: float) -> Array:
+def _combine_windows(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: float) -> Array:
     """Windows combined along one axis after the other; ``start`` is the result of an empty window."""
     for axis, places, inside, edges in pool.passes:
         y = xp.empty((*x.shape[:axis], places, *x.shape[axis + 1:]), x.dtype)
@@ -215,14 +215,14 @@ def _reduced(xp: ArrayModule, combine: Callable, x: Array, pool: Pool, start: fl
 def _maximum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
     """Maxima of windows. NaN and infinity are ignored: a window with nothing else gives the lowest finite value."""
     lowest = limits(x.dtype)[0]
-    return xp.fmax(_reduced(xp, xp.fmax, x, pool, lowest), lowest)
+    return xp.fmax(_combine_windows(xp, xp.fmax, x, pool, lowest), lowest)
 
 
 def _sum(xp: ArrayModule, x: Array, pool: Pool) -> Array:
     """Sums of windows."""
     if pool.one_window:
         return x.reshape(x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]).sum(1).reshape(x.shape[0], *pool.y[1:])
-    return _reduced(xp, xp.add, x, pool, 0)
+    return _combine_windows(xp, xp.add, x, pool, 0)
 
 
 def _spread(xp: ArrayModule, g: Array, pool: Pool) -> Array:

@@ -27,7 +27,7 @@ from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs, wide
 from ..reductions.reduce import sum_
-from ..samples import folded, of_rows, repeated
+from ..samples import fold_samples, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
            "are_views", "with_bias"]
@@ -270,7 +270,7 @@ def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
 def fully_connected_vmap(ins, batched, *, num_hidden, no_bias, flatten):
     words = {"num_hidden": num_hidden, "no_bias": no_bias, "flatten": flatten}
     if not any(batched[1:]):
-        data = folded(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
+        data = fold_samples(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
         return ops.FullyConnected(data, *ins[1:], **words)
     data, weight, *bias = repeated(ins, batched)
     product = ops.batch_dot(_rows_of_samples(data, flatten), weight, transpose_b=True)
@@ -326,7 +326,7 @@ def fully_connected_data_vmap(ins, batched, **attrs):
         return ops.batch_dot(_rows_of_samples(g, False), weight)
     g, data = repeated([g, data], [batched[0], batched[2]])
     if attrs["flatten"] or len(data.shape) > 2:
-        g, data = folded(g), folded(data)
+        g, data = fold_samples(g), fold_samples(data)
     return ops._backward_FullyConnected_data(g, weight, data, **attrs)
 
 

@@ -21,7 +21,7 @@ from ..forms import declare_form
 from ..lookup.indexing import check_some, declare_scatter, integer_indices, places_along
 from ..outputs import adjoint_pair
 from ..places import declare_reads
-from ..samples import along
+from ..samples import shift_axes
 
 __all__: list[str] = []
 
@@ -94,7 +94,7 @@ def topk_types(ins, outs, *, ret_typ, dtype):
 def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
     operator has an attribute for this."""
-    along(op, flat=True)
+    shift_axes(op, flat=True)
 
     @op.infer
     def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):

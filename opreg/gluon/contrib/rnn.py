@@ -279,7 +279,7 @@ class VariationalDropoutCell(ModifierCell):
         super().reset()
         self._forget()
 
-    def _dropped(self, F: Any, what: str, part: float, x: Any) -> Any:
+    def _drop_with_mask(self, F: Any, what: str, part: float, x: Any) -> Any:
         if not part:
             return x
         masks = self.__dict__["_masks"]
@@ -289,9 +289,9 @@ class VariationalDropoutCell(ModifierCell):
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         """See ``HybridBlock``."""
-        states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
-        output, states = self.base_cell(self._dropped(F, "inputs", self.drop_inputs, inputs), states)
-        return self._dropped(F, "outputs", self.drop_outputs, output), states
+        states = [self._drop_with_mask(F, "states", self.drop_states, states[0]), *states[1:]]
+        output, states = self.base_cell(self._drop_with_mask(F, "inputs", self.drop_inputs, inputs), states)
+        return self._drop_with_mask(F, "outputs", self.drop_outputs, output), states
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"

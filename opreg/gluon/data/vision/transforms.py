@@ -110,7 +110,7 @@ class Normalize(HybridBlock):
         return F.image.normalize(x, self._mean, self._std)
 
 
-def _floating(transform: Block, x: NDArray) -> None:
+def _check_float32(transform: Block, x: NDArray) -> None:
     if np.dtype(x.dtype) != np.float32:
         raise DTypeError(f"{type(transform).__name__}: expected float32, got {np.dtype(x.dtype)}: put it after "
                          f"ToTensor")
@@ -138,7 +138,7 @@ class Rotate(Block):
 
     def forward(self, x: NDArray) -> NDArray:
         """Rotate an image, or a batch."""
-        _floating(self, x)
+        _check_float32(self, x)
         return imrotate(x, *self._args)
 
 
@@ -177,7 +177,7 @@ class RandomRotation(Block):
         """Rotate an image, or a batch."""
         if np.random.random() > self._probability:  # noqa: NPY002  np.random.seed decides, as in MXNet
             return x
-        _floating(self, x)
+        _check_float32(self, x)
         return random_rotate(x, *self._args)
 
 

@@ -17,7 +17,18 @@ from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
 from .conversions import Decode
-from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, check_image, filled, height_and_width, reach
+from .images import (
+    OPENCV,
+    Border,
+    Fill,
+    Inter,
+    SliceMode,
+    Sometimes,
+    check_image,
+    fill_per_channel,
+    height_and_width,
+    reach,
+)
 
 __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad", "PadToSize", "RandomCrop",
            "RandomCropDecodeResize", "RandomErasing", "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop",
@@ -373,7 +384,7 @@ class Erase(Checked):
             raise ShapeError(f"Erase: the rows and columns {[(part.start, part.stop) for part in self._part]} are "
                              f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
         pixels = pixels if self._inplace else pixels.copy()
-        pixels[self._part] = filled(self._value, *pixels.shape[2:]) if pixels.ndim == 3 else self._value
+        pixels[self._part] = fill_per_channel(self._value, *pixels.shape[2:]) if pixels.ndim == 3 else self._value
         return pixels
 
 
@@ -448,6 +459,6 @@ class RandomErasing(Checked):
                 if isinstance(self._value, str):
                     part[...] = random.standard_normal(part.shape)
                 else:
-                    part[...] = filled(self._value, len(part))[:, None, None]
+                    part[...] = fill_per_channel(self._value, len(part))[:, None, None]
                 break
         return pixels

@@ -131,7 +131,7 @@ class _Drawn:
     def _read(self, image: Any) -> np.ndarray:
         return check_image(type(self).__name__, image, (3,), "uint8")
 
-    def _applied(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
+    def _apply_operation(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
         return _OPERATIONS[name](pixels, -size if name in _SIGNED and stream().integers(2) else size, self._resampling)
 
 
@@ -160,7 +160,7 @@ class AutoAugment(_Drawn):
         random = stream()
         for name, prob, *number in self._pairs[int(random.integers(len(self._pairs)))]:
             if random.random() <= float(prob):
-                pixels = self._applied(pixels, name, float(strengths[name][int(number[0])]) if number else 0.0)
+                pixels = self._apply_operation(pixels, name, float(strengths[name][int(number[0])]) if number else 0.0)
         return pixels
 
 
@@ -193,7 +193,8 @@ class RandAugment(_Drawn):
         strengths = _strengths(self._bins, 0.3, 150 / 331 * width, 150 / 331 * height, 30.0, 0.9, 4, 255)
         for _ in range(self._count):
             name = _WITHOUT_INVERT[int(stream().integers(len(_WITHOUT_INVERT)))]
-            pixels = self._applied(pixels, name, float(strengths[name][self._number]) if name in strengths else 0.0)
+            pixels = self._apply_operation(pixels, name,
+                                           float(strengths[name][self._number]) if name in strengths else 0.0)
         return pixels
 
 
@@ -218,7 +219,7 @@ class TrivialAugmentWide(_Drawn):
         pixels, random = self._read(image), stream()
         name = _WITHOUT_INVERT[int(random.integers(len(_WITHOUT_INVERT)))]
         sizes = self._strengths.get(name, (0.0,))
-        return self._applied(pixels, name, float(sizes[int(random.integers(len(sizes)))]))
+        return self._apply_operation(pixels, name, float(sizes[int(random.integers(len(sizes)))]))
 
 
 class UniformAugment(Checked):

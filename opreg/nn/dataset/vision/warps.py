@@ -13,7 +13,7 @@ from opreg.data.warping import perspective_matrix, warp, warp_perspective
 from ....core.settings import Checked
 from ....errors import ArgumentError
 from ..config import stream
-from .images import OPENCV, Fill, Inter, Sometimes, check_image, filled
+from .images import OPENCV, Fill, Inter, Sometimes, check_image, fill_per_channel
 
 __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
 
@@ -21,7 +21,7 @@ __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "Random
 def _warp(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
           interpolation: Inter) -> np.ndarray:
     wide = pixels.reshape((*pixels.shape[:2], -1))
-    warped = warping(wide, matrix, *size, filled(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
+    warped = warping(wide, matrix, *size, fill_per_channel(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
     return warped.reshape((*size, *pixels.shape[2:]))
 
 
@@ -221,12 +221,12 @@ class RandomPerspective(Sometimes):
     """
 
     def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC):
-        super().__init__(self._moved, prob)
+        super().__init__(self._change_perspective, prob)
         if not 0 <= distortion_scale <= 1:
             raise ArgumentError(f"RandomPerspective: distortion_scale must be from 0 to 1, got {distortion_scale!r}")
         self._scale, self._interpolation = distortion_scale, interpolation
 
-    def _moved(self, image: Any) -> np.ndarray:
+    def _change_perspective(self, image: Any) -> np.ndarray:
         height, width = check_image("RandomPerspective", image).shape[:2]
         random, start, end = stream(), [], []
         for right, low in ((0, 0), (1, 0), (1, 1), (0, 1)):
