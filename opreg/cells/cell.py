@@ -143,15 +143,15 @@ class Cell(ParameterContainer, NotebookTable):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
         attributes, thread = self.__dict__, MODE.__dict__
-        frame, layer, token = thread["frame"], attributes["_layer"], None
+        frame, layer, mode = thread["frame"], attributes["_layer"], None
         apart = frame is None or layer is None  # inner layers of this library need no check: their caller is known
-        if apart:
-            thread["frame"] = layer
-        if self._has_mode:
-            mode = thread["current"]()
-            if mode.training is not training:
-                token = thread["set"](mode.recorded(None, training))
+        if self._has_mode and (now := thread["current"]()).training is not training:
+            mode = now
         try:
+            if apart:
+                thread["frame"] = layer
+            if mode is not None:
+                thread["set"](mode.recorded(None, training))
             if attributes["_plain"]:
                 return self.construct(*args, **kwargs)
             out = self._run_with_all(args, kwargs)
@@ -165,10 +165,10 @@ class Cell(ParameterContainer, NotebookTable):
             note(error, f"in Cell {self.path}")
             raise
         finally:
-            if token is not None:
-                thread["reset"](token)
             if apart:
                 thread["frame"] = frame
+            if mode is not None:
+                thread["set"](mode)
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Extend an error caused by unfit inputs with an explanation, so that it does not blame the weights."""
