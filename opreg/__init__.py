@@ -185,7 +185,7 @@ _slots.install({
     "backends": ("opreg.backends.passes",),
     "training": ("opreg.train.updater",),
     "initializers": ("opreg.train.initializer",),
-    "checks": ("opreg.testing",),
+    "checks": ("opreg.testing.checking",),
     "other libraries": ("opreg.interop.torch_operators", "opreg.interop.jax_functions"),
     "pictures": ("opreg.pictures",),
     "observers": ("opreg.cells.graph_reads",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib.util
 import os
@@ -18,7 +19,13 @@ from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.ndarray.npz_file import read_npy
 from opreg.typing import Array
 
-__all__ = ["array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
+__all__ = ["add_import", "array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for modules that register operators."""
+    parser.add_argument("--import", nargs="+", action="extend", default=[], dest="modules", metavar="MODULE",
+                        help="a module, or a file.py, that registers operators of the graph")
 
 
 def split_name(word: str) -> tuple[str, str]:
