@@ -22,7 +22,7 @@ from ..core.rules import Attrs, Rule
 from ..core.spec import is_single_or_double
 from ..core.tracing import NeedsNumbers
 from ..core.value import Value
-from ..elementwise.loop_text import bound_loop, prepared_loop
+from ..elementwise.loop_runs import bound_loop, prepared_loop
 from ..elementwise.loops import Loop, Sets, gradients
 from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
