@@ -31,6 +31,9 @@ __all__ = ["attach_loops", "by_loop", "looped", "results_of"]
 
 F = TypeVar("F", bound=Callable[..., Sets])
 
+#: The instructions of a mean; the first one is those of a sum.
+_MEAN = [("row_sum", (0,)), ("row_size", ()), ("divide", (1, 2))]
+
 
 def looped(op: Op) -> Callable[[F], F]:
     """Declare the loop of an operator: ``f(**attrs)`` returns it. It gives the kernels, and the shape rule unless there
@@ -53,8 +56,15 @@ def looped(op: Op) -> Callable[[F], F]:
             if xp is not np or not _adds_rows(folded, arrays, _stated_dtype(attrs)):
                 return run
             total, view, shape = _sum_by_product(folded, xp, arrays[0]), folded.view[1:], folded.results[0]
-            return lambda data, out=None: (total(data.reshape(view)).reshape(shape)
-                                           if out is None and data.flags.c_contiguous else run(data, out=out))
+            count = _count_of(folded, xp, arrays[0].dtype)
+
+            def sum_rows(data: Array, out: Array | None = None) -> Array:
+                if out is not None or not data.flags.c_contiguous:
+                    return run(data, out=out)
+                result = total(data.reshape(view)).reshape(shape)
+                return result if count is None else np.divide(result, count, result)
+
+            return sum_rows
 
         attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]),
                      lambda call: loop_of(call.attrs, call.ins))
@@ -109,17 +119,20 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
         if isinstance(folded, Loop) and call.ins[0].flags.c_contiguous and _adds_rows(
                 folded, call.ins, call.outs[0].dtype):
             rows, out = call.ins[0].reshape(folded.view[1:]), call.outs[0].reshape(folded.view[2])
-            return [functools.partial(_sum_by_product(folded, call.xp, rows), rows, out)]
+            step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _count_of(
+                folded, call.xp, rows.dtype)
+            return [step] if count is None else [step, functools.partial(call.xp.divide, out, count, out)]
         return bound_loop(loop, call.xp, call.ins, call.outs, call.scratch)
 
     kernels_of_backends.attach_loop(op, loop_of, loop_ufuncs)
 
 
 def _adds_rows(loop: Loop, ins: Sequence[Array], result: np.dtype | None) -> bool:
-    """Whether a loop does nothing but add rows of floating-point values."""
-    code, dtype = loop.rows.expression.code, ins[0].dtype
-    return (len(code) == 1 and code[0].prim.name == "row_sum" and loop.axes == (1,) and len(loop.view) == 3
-            and loop.view[0] == 1 and 0 not in loop.view and is_single_or_double(dtype) and result in (None, dtype))
+    """Whether a loop computes the sum or the mean of rows of floating-point values."""
+    code, dtype = [(prim.name, args) for prim, args in loop.rows.expression.code], ins[0].dtype
+    return (code in (_MEAN[:1], _MEAN) and loop.rows.expression.results == (len(code),) and loop.axes == (1,)
+            and len(loop.view) == 3 and loop.view[0] == 1 and 0 not in loop.view and is_single_or_double(dtype)
+            and result in (None, dtype))
 
 
 def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., Array]:
@@ -127,6 +140,13 @@ def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., A
     a twentieth of the time of ufuncs."""
     ones = xp.ones(loop.view[1], like.dtype)
     return functools.partial(multiplier(xp, ones, like.reshape(loop.view[1:])), ones)
+
+
+def _count_of(loop: Loop, xp: ArrayModule, dtype: np.dtype) -> Any:
+    """The number by which a loop divides a sum of rows, in an array on the host; None for a sum."""
+    if len(loop.rows.expression.code) == 1:
+        return None
+    return np.asarray(loop.size, dtype) if xp is np else loop.size
 
 
 def _stated_dtype(attrs: Attrs) -> Any:
