@@ -170,7 +170,12 @@ class Context(metaclass=_Contexts):
 
     def __enter__(self) -> Context:
         thread = MODE.__dict__
-        thread["set"](thread["current"]().within(self))
+        mode = thread["current"]()
+        try:
+            thread["set"](mode.within(self))
+        except BaseException:
+            thread["set"](mode)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -398,6 +398,10 @@ class OpenTensor(Tensor):
         raise ArgumentError(f"a tensor of shape {show(self._shape)} has no values: it only describes an argument for "
                             f"set_inputs")
 
+    def copy(self) -> Tensor:
+        """This tensor, which never changes."""
+        return self
+
     def __repr__(self) -> str:
         return f"Tensor(shape={list(self._shape)}, dtype={self.dtype}, value=\n)"
 
