@@ -153,6 +153,10 @@ def _derives(value: object, base: str) -> bool:
 _of_names = _of_each(lambda name: isinstance(name, str))
 
 
+def _is_pair(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and len(value) >= 2
+
+
 def _is_mapping(value: object) -> bool:
     return hasattr(type(value), "keys") and hasattr(type(value), "__getitem__")
 
@@ -192,9 +196,9 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "Sampler": (lambda value: hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__"), "a sampler"),
     "LRScheduler": (callable, "a scheduler"),
     "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
-    "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (len(pair) > 1 and isinstance(pair[0], str))),
+    "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (_is_pair(pair) and isinstance(pair[0], str))),
                      "a list of pairs of a name and a shape"),
-    "Settings": (lambda value: _is_mapping(value) or _of_each(lambda pair: len(pair) == 2)(value), "a dict"),
+    "Settings": (lambda value: _is_mapping(value) or _of_each(_is_pair)(value), "a dict"),
 }
 #: Annotations that stand for others.
 _STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]",
@@ -202,6 +206,7 @@ _STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...
               "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]",
               "Callbacks": "Callable | Sequence[Callable] | None", "Weights": "Mapping | None",
               "Sequence[Block]": "Sequence[Callable]", "Transform": "Callable",
+              "SymbolMaker": "Callable",
               "GradReq": "str | Sequence[str] | Mapping", "Requests": "str | Sequence[str] | Mapping"}
 
 

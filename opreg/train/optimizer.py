@@ -164,6 +164,15 @@ class DCASGD(Optimizer):
         Factor of the previous step in the next one.
     lamda : float
         Strength of the compensation.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.DCASGD(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
     """
 
     elementwise = True
@@ -401,6 +410,15 @@ class FTML(Optimizer):
     """Follow the moving leader.
 
     S. Zheng, J. Kwok, Follow the moving leader in deep learning, 2017.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.FTML(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
     """
 
     def __init__(self, beta1: Fraction = 0.6, beta2: Fraction = 0.999, epsilon: Amount = 1e-8, **kwargs: Any):
@@ -452,7 +470,17 @@ class AdaGrad(Optimizer):
 
 @register
 class GroupAdaGrad(Optimizer):
-    """AdaGrad with one step size for each row of a weight, without weight decay."""
+    """AdaGrad with one step size for each row of a weight, without weight decay.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.GroupAdaGrad(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
+    """
 
     def __init__(self, eps: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)

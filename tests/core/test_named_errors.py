@@ -109,13 +109,16 @@ def _module() -> Any:
      "^Module.bind: shared_module=3: expected a Module or None"),
     (lambda: _module().fit(mx.io.NDArrayIter(np.ones((2, 3)), np.ones(2), label_name="y"), num_epoch=1, monitor=1),
      "^Module.fit: monitor=1: expected a Monitor or None"),
+    (lambda: _module().bind([3]), r"^Module.bind: data_shapes=\[3\]: expected a list of pairs of a name and a"),
+    (lambda: _module().score(3, "acc"), "is not ready: call bind and init_params first"),
+    (lambda: mx.mod.BucketingModule(3), "^BucketingModule: sym_gen=3: expected a function"),
     (lambda: mx.mod.Module("net"), "^Module: symbol='net': expected a Symbol"),
     (lambda: mx.mod.Module(OUT, label_names="y"), "^Module: label_names='y': expected a list of names or None"),
     (lambda: mx.metric.Accuracy().update([mx.nd.ones(1)]), r"^Accuracy.update\(\) needs preds. It takes labels, preds"),
     (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
 ])
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
-    with pytest.raises(ArgumentError, match=words):
+    with pytest.raises(OpError, match=words):
         call()
 
 

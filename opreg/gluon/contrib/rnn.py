@@ -147,6 +147,14 @@ class Conv1DRNNCell(_ConvCell):
         Order of the axes; channels come first by default.
     activation : str or function
         The activation.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DRNNCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -159,6 +167,14 @@ class Conv2DRNNCell(_ConvCell):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DRNNCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -171,6 +187,14 @@ class Conv3DRNNCell(_ConvCell):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DRNNCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3
@@ -183,6 +207,14 @@ class Conv1DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DLSTMCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -195,6 +227,14 @@ class Conv2DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DLSTMCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -207,6 +247,14 @@ class Conv3DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DLSTMCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3
@@ -219,6 +267,14 @@ class Conv1DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DGRUCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -231,6 +287,14 @@ class Conv2DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DGRUCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -243,6 +307,14 @@ class Conv3DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DGRUCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3

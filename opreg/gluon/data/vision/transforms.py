@@ -68,7 +68,14 @@ class Compose(Sequential):
 
 
 class Cast(HybridBlock):
-    """The values, cast to another dtype."""
+    """The values, cast to another dtype.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Cast("float16")(mx.nd.ones(2)).dtype.__name__
+    'float16'
+    """
 
     def __init__(self, dtype: DTypeLike = "float32"):
         super().__init__()
@@ -101,6 +108,12 @@ class Normalize(HybridBlock):
     ----------
     mean, std : float or tuple of float
         For all channels, or for each.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> print(Normalize(1.0, 0.5)(mx.nd.full((1, 1, 2), 2.0)).asnumpy())
+    [[[2. 2.]]]
     """
 
     def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
@@ -132,6 +145,12 @@ class Rotate(Block):
     ------
     DTypeError
         For dtypes other than float32.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Rotate(90)(mx.nd.ones((3, 8, 8))).shape
+    (3, 8, 8)
     """
 
     def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False):
@@ -162,6 +181,12 @@ class RandomRotation(Block):
         When the limits are not in order, or the probability is not from 0 to 1.
     DTypeError
         For dtypes other than float32.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomRotation((-10, 10))(mx.nd.ones((3, 8, 8))).shape
+    (3, 8, 8)
     """
 
     def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
@@ -193,6 +218,12 @@ class RandomResizedCrop(Block):
         Range of the ratio of width to height.
     interpolation : int
         Interpolation, by OpenCV's codes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomResizedCrop(4)(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (4, 4, 3)
     """
 
     def __init__(self, size: Sizes, scale: float | tuple[float, float] = (0.08, 1.0),
@@ -216,6 +247,12 @@ class CropResize(HybridBlock):
         Size of the result; None does not resize.
     interpolation : int
         Interpolation, by OpenCV's codes; linear by default.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> CropResize(0, 0, 6, 4, size=(2, 3))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (3, 2, 3)
     """
 
     def __init__(self, x: int, y: int, width: int, height: int, size: Sizes | None = None,
@@ -239,6 +276,12 @@ class CenterCrop(Block):
         Size of the crop.
     interpolation : int
         Interpolation, by OpenCV's codes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> CenterCrop((4, 2))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (2, 4, 3)
     """
 
     def __init__(self, size: Sizes, interpolation: int = 1):
@@ -280,7 +323,14 @@ class Resize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """An image, mirrored left to right with probability one half."""
+    """An image, mirrored left to right with probability one half.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomFlipLeftRight()(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (8, 8, 3)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -288,7 +338,14 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """An image, mirrored top to bottom with probability one half."""
+    """An image, mirrored top to bottom with probability one half.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomFlipTopBottom()(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (8, 8, 3)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -311,7 +368,14 @@ class _RandomColor(HybridBlock):
 
 
 class RandomBrightness(_RandomColor):
-    """An image times a random factor from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
+    """An image times a random factor from ``max(0, 1 - brightness)`` to ``1 + brightness``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomBrightness(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_brightness"
 
@@ -320,7 +384,14 @@ class RandomBrightness(_RandomColor):
 
 
 class RandomContrast(_RandomColor):
-    """An image whose contrast is multiplied by a random factor from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
+    """An image whose contrast is multiplied by a random factor from ``max(0, 1 - contrast)`` to ``1 + contrast``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomContrast(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_contrast"
 
@@ -330,7 +401,14 @@ class RandomContrast(_RandomColor):
 
 class RandomSaturation(_RandomColor):
     """An image whose saturation is multiplied by a random factor from ``max(0, 1 - saturation)`` to ``1 +
-    saturation``."""
+    saturation``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomSaturation(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_saturation"
 
@@ -339,7 +417,14 @@ class RandomSaturation(_RandomColor):
 
 
 class RandomHue(_RandomColor):
-    """An image whose hue is rotated by a random factor from ``max(0, 1 - hue)`` to ``1 + hue``."""
+    """An image whose hue is rotated by a random factor from ``max(0, 1 - hue)`` to ``1 + hue``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomHue(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_hue"
 
@@ -354,6 +439,12 @@ class RandomColorJitter(HybridBlock):
     ----------
     brightness, contrast, saturation, hue : float
         Greatest difference of each random factor from 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomColorJitter(brightness=0.1, hue=0.1)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
     """
 
     def __init__(self, brightness: Amount = 0, contrast: Amount = 0, saturation: Amount = 0, hue: Amount = 0):
@@ -372,6 +463,12 @@ class RandomLighting(HybridBlock):
     ----------
     alpha : float
         Standard deviation of the noise.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomLighting(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
     """
 
     def __init__(self, alpha: Amount):
@@ -392,6 +489,12 @@ class RandomApply(Sequential):
         The transform.
     p : float
         Probability of the transform.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomApply(CenterCrop(4), p=1.0)(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (4, 4, 3)
     """
 
     def __init__(self, transforms: Callable[[Any], Any], p: Fraction = 0.5):

@@ -146,6 +146,13 @@ class AutoAugment(_Drawn):
         Kind of interpolation for operations that move pixels.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AutoAugment()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET, interpolation: Inter = Inter.NEAREST,
@@ -177,6 +184,13 @@ class RandAugment(_Drawn):
         Count of strengths, 2 at least.
     interpolation, fill_value
         See ``AutoAugment``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandAugment()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31,
@@ -207,6 +221,13 @@ class TrivialAugmentWide(_Drawn):
         Count of strengths, 2 at least.
     interpolation, fill_value
         See ``AutoAugment``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.TrivialAugmentWide()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Inter = Inter.NEAREST, fill_value: Fill = 0):
@@ -231,6 +252,13 @@ class UniformAugment(Checked):
         The operations.
     num_ops : int
         Count of operations that are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.UniformAugment([vision.Invert()], 1)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]], num_ops: int = 2):

@@ -40,6 +40,13 @@ class Rotate(Checked):
         Fixed point, x and y; the middle by default.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Rotate(90)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False,
@@ -91,6 +98,13 @@ class Affine(Checked):
         Kind of interpolation.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Affine(90.0, (0.1, 0.1), 1.0, 0.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
@@ -160,6 +174,13 @@ class RandomRotation(Checked):
     ----------
     degrees : float, or pair of float
         Range of the angle, or its greatest size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomRotation(30)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float | Sequence[float], resample: Inter = Inter.NEAREST, expand: bool = False,
@@ -186,6 +207,13 @@ class RandomAffine(Checked):
         Range of the scale.
     shear : float, or sequence of two or four, optional
         Range of the shear of rows, or its greatest size, and range of that of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomAffine(30)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float | Sequence[float], translate: Sequence[float] | None = None,
@@ -218,6 +246,13 @@ class RandomPerspective(Sometimes):
         Probability that the image changes.
     interpolation : Inter
         Kind of interpolation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomPerspective(0.3)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC):
