@@ -21,6 +21,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core import host_memory
 from ..core.array_module import put
 from ..core.mode import MODE, quiet
+from ..core.named_errors import name_errors
 from ..core.op import Op
 from ..core.patches import Patched
 from ..core.registry import ops
@@ -744,3 +745,6 @@ def masked(value: Any, mask: Any) -> Tensor:
     """The slices where a mask over the first axes holds, stacked."""
     rows = value.reshape((mask.size, *value.shape[mask.ndim:]))
     return ops._contrib_boolean_mask(rows, mask.reshape((mask.size,)))
+
+
+name_errors(__name__, globals(), ["from_numpy"])

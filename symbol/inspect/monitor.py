@@ -42,7 +42,8 @@ class Monitor:
             op, callback = node.op, self.callback
             assert op is not None
             if callback is None:
-                return work()
+                work()
+                return
             if self.everything:  # before the step, which may compute in the memory of its inputs
                 names = op.signature.inputs(node.attrs)
                 for name, entry in zip(names, node.inputs):
