@@ -44,7 +44,7 @@ def _setting_from_environment(variable: str, name: str) -> str:
     return str(setting)
 
 
-#: Settings without effect that programs set and read, with MindSpore's defaults.
+#: Settings without effect that programs set and read, with their defaults.
 _INERT: dict[str, Any] = {
     **dict.fromkeys(("disable_format_transform", "enable_auto_mixed_precision", "enable_ge", "enable_graph_kernel",
                      "enable_sparse", "grad_for_scalar", "jit_enable_inplace_ops", "load_compile_cache",
@@ -80,7 +80,7 @@ def set_context(**settings: object) -> None:
         Whether a ``bprop`` must return tensors with exactly the shapes and dtypes of the inputs. Otherwise its results
         are summed to the shape and cast to the dtype of the inputs, and None stands for zeros.
 
-    MindSpore's other settings, such as ``save_graphs``, have no effect; ``get_context`` returns them.
+    Other settings, such as ``save_graphs``, are returned by ``get_context`` and have no effect.
 
     Examples
     --------
