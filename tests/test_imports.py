@@ -86,6 +86,8 @@ def test_old_names_of_mindspore_are_found() -> None:
     assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
     assert mx.nn.wrap.TrainOneStepWithLossScaleCell is mx.nn.TrainOneStepWithLossScaleCell
     assert mx.train.callback._InternalCallbackParam(epoch_num=2).epoch_num == 2
+    assert mx.train.callback._callback._handle_loss((mx.Tensor([1.0, 2.0]), 3)).shape == (2,)
+    assert mx.train.callback._callback._handle_loss(mx.Tensor([1.0, 2.0])) == 1.5
 
 
 def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:

@@ -345,11 +345,20 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_0 = _count("CosineAnnealingWarmRestarts", "T_0", T_0)
         self.T_mult = _count("CosineAnnealingWarmRestarts", "T_mult", T_mult)
         self.eta_min = check_setting("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        self._position: float = last_epoch
         super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Set the learning rates one step later, or those of ``epoch``, which may lie between two steps."""
+        self._position = self._position + 1 if epoch is None else float(epoch)
+        if self._position < 0:
+            raise ArgumentError(f"CosineAnnealingWarmRestarts: step: epoch must not be negative, got {epoch!r}")
+        self.last_epoch = int(self._position)
+        _set(self.optimizer, self.get_lr())
 
     def get_lr(self) -> Sequence[Any]:
         """The learning rates of this step, one for each group."""
-        remaining, length = self.last_epoch, self.T_0
+        remaining, length = self._position, self.T_0
         while remaining >= length:
             remaining, length = remaining - length, length * self.T_mult
         return [_cosine(rate, self.eta_min, remaining / length) for rate in self.base_lrs]
