@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..core.mode import MODE
+from ..core.parameters import signature_of
 from ..core.reports import NotebookTable
 from ..core.settings import check_arguments
 from ..core.spec import as_dtype, is_floating
@@ -375,7 +375,7 @@ class Cell(ParameterContainer, NotebookTable):
 
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
         """Store inputs for ``get_inputs``, without other effects: compiled functions take any shapes."""
-        names = inspect.signature(self.construct).parameters
+        names = signature_of(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
         self.__dict__["_described_inputs"] = kwargs or inputs
 
@@ -545,7 +545,7 @@ def _dtype_difference(cell: Cell, inputs: Sequence[object]) -> str | None:
 def _arity(construct: Callable[..., Any]) -> int:
     """The number of positional inputs of a ``construct`` without defaults; -1 for others."""
     try:
-        parameters = list(inspect.signature(construct).parameters.values())[1:]
+        parameters = list(signature_of(construct).parameters.values())[1:]
     except (TypeError, ValueError):
         return -1
     plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)

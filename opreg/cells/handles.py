@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import weakref
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..core.mode import MODE, Mode, Scope
+from ..core.parameters import signature_of
 from ..errors import ArgumentError, note, user_line, warn
 from .context_settings import check_setting
 from .state import STATE
@@ -48,7 +48,7 @@ def _code(function: Callable) -> object:
 def takes_count(function: Callable[..., Any], count: int) -> bool:
     """Whether a function accepts this many arguments."""
     try:
-        inspect.signature(function).bind(*[None] * count)
+        signature_of(function).bind(*[None] * count)
     except (TypeError, ValueError):
         return False
     return True

@@ -26,6 +26,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
+from ..core.parameters import annotations_of
 from ..core.registry import count_of_names
 from ..core.setting_reads import READERS
 from ..custom.purity import METHODS
@@ -242,7 +243,7 @@ class Observer(CodeReads):
                 self._read_function(about)
                 self.comparisons.entry(vars(about), "__signature__", vars(about).get("__signature__", ABSENT),
                                        f"the signature of {about.__qualname__}")
-            self.read(getattr(about, "__annotations__", None), f"annotations of {about!r}")
+            self.read(annotations_of(about), f"annotations of {about!r}")
         elif code in TELLING_METHODS:
             expression = TELLING_METHODS[code]
             content = eval(expression.format("about"))
