@@ -347,6 +347,28 @@ def _flatten_arguments(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Ten
     return key, leaves, structure
 
 
+class _MethodCaches(dict[str, Cache]):
+    """The caches of an object's compiled methods, by name.
+
+    Attributes
+    ----------
+    owner : function
+        Gives the object. A copy of the object, which begins with the same attributes, makes caches of its own.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: object):
+        super().__init__()
+        try:
+            self.owner: Callable[[], object] = weakref.ref(owner)
+        except TypeError:  # a class with slots
+            self.owner = lambda: owner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ()  # plans belong to one object and one process
+
+
 #: Attributes of a compiled function itself, beside those of its class.
 _OWN = frozenset({"function", "_cache", "__wrapped__"})
 
@@ -401,8 +423,10 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         if instance is None:
             return self
-        caches = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
-        name = self.function.__name__
+        attributes, name = getattr(instance, "__dict__", {}), self.function.__name__
+        caches = attributes.get("_methods")
+        if caches.__class__ is not _MethodCaches or caches.owner() is not instance:
+            caches = attributes["_methods"] = _MethodCaches(instance)
         if name not in caches:
             caches[name] = Cache(instance if isinstance(instance, ParameterContainer) else None, self._cache.numbers)
         return Jitted(functools.partial(self.function, instance), caches[name])
