@@ -63,7 +63,7 @@ def record(train_mode: bool = True, check_numbers: bool | str | None = None) -> 
     >>> x.grad.asscalar()
     np.float32(6.0)
     """
-    return UserRecording("autograd.record()", finite.recorded(check_numbers), train_mode)
+    return UserRecording("autograd.record()", finite.recording_value(check_numbers), train_mode)
 
 
 def pause(train_mode: bool = False) -> Recording:
@@ -413,7 +413,7 @@ class _FunctionGradient:
                  needs: Sequence[bool], is_train: bool = True) -> list[NDArray | None]:
         out_grads = [gradient.shown() for gradient in (g if isinstance(g, tuple) else (g,))]
         if not MODE.recording:
-            return self._called(out_grads, ins)
+            return self._call_backward(out_grads, ins)
         if self.lost:
             raise NotDifferentiableError(
                 f"{self.name}: its gradient cannot be differentiated, since {self.lost} is neither an input nor an "
@@ -425,7 +425,7 @@ class _FunctionGradient:
         for saved, is_output, i in self.saved:
             saved._entry = (outs if is_output else ins)[i]._entry
         try:
-            results = self._called(out_grads, ins)
+            results = self._call_backward(out_grads, ins)
         finally:
             for saved, entry in before:
                 saved._entry = entry
@@ -436,7 +436,7 @@ class _FunctionGradient:
                     "computed by operators from its arguments, but in NumPy or from asnumpy()")
         return results
 
-    def _called(self, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
+    def _call_backward(self, out_grads: Sequence[NDArray], ins: Sequence[NDArray]) -> list[NDArray | None]:
         """Call ``backward``. Reading a saved array that was overwritten since is an error."""
         before = [(array, array._data) for _, array, _ in self.arrays] if LATEST[0] > self.number else []
         try:
@@ -445,12 +445,12 @@ class _FunctionGradient:
                 for name, array, raw in self.arrays:
                     write = written(raw, self.number)
                     array._data = raw if write is None else Changed.of(raw, overwritten_error(title, name, raw, write))
-            return self._checked(self.function.backward(*out_grads), ins)
+            return self._check_gradients(self.function.backward(*out_grads), ins)
         finally:
             for array, data in before:
                 array._data = data
 
-    def _checked(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
+    def _check_gradients(self, returned: Any, ins: Sequence[NDArray]) -> list[NDArray | None]:
         """The gradients that ``backward`` returned, as a list of arrays."""
         results = as_list(returned)
         if returned is None and len(ins) == 1:

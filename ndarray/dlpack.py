@@ -98,7 +98,7 @@ def read(source: Any) -> np.ndarray:
     >>> read(np.arange(3))
     array([0, 1, 2])
     """
-    capsule = _exported(source)
+    capsule = _export_capsule(source)
     dtype, kind = None, _kind(capsule)
     if kind.value == _BFLOAT:
         dtype, kind.value = as_dtype("bfloat16"), _UINT
@@ -109,7 +109,7 @@ def read(source: Any) -> np.ndarray:
     return data if dtype is None else data.view(dtype)
 
 
-def _exported(source: Any) -> object:
+def _export_capsule(source: Any) -> object:
     try:
         return source.__dlpack__(max_version=(1, 0)) if _HAS_MAX_VERSION else source.__dlpack__()
     except TypeError:  # the source knows only an older version of the protocol

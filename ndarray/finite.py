@@ -29,7 +29,7 @@ from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
 __all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "environment_setting",
-           "complain", "deliberate", "inherited", "is_finite", "look", "recorded", "reference_of"]
+           "complain", "deliberate", "inherited", "is_finite", "look", "recording_value", "reference_of"]
 
 
 #: The arrays of a step, with their names in the operator's signature.
@@ -91,7 +91,7 @@ class Checked:
     def __init__(self, choice: bool | str):
         self.choice = choice
 
-    def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def check_run(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """The ``run`` of a mode that checks. If a result is not finite, Python's operators leave the fast path, so that
         the error names the operator."""
         return _Suspicious(run)
@@ -103,7 +103,7 @@ _CHECKED = {choice: Checked(choice) for choice in (True, "debug")}
 USED: list[bool] = []
 
 
-def recorded(choice: bool | str | None = None) -> Literal[True] | Checked:
+def recording_value(choice: bool | str | None = None) -> Literal[True] | Checked:
     """The value of ``recording`` in a mode that records: True, or a `Checked`."""
     choice = check_setting(choice)
     if not choice:

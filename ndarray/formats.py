@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
-from opreg.core.files import atomic_write, reading
+from opreg.core.files import atomic_write, open_to_read
 from opreg.core.slots import Slot
 
 from . import params_file
@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Record], list[str]]:
     ([Record(array=array([1, 2]), device=('cpu', 0), sparse=None)], ['steps'])
     """
     name = os.fsdecode(path)
-    with reading(path) as file:
+    with open_to_read(path) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         file_format = _format(file)
@@ -96,7 +96,7 @@ def _format(file: BinaryIO) -> Slot | None:
 
 def is_params(path: str | os.PathLike[str]) -> bool:
     """Whether the content of a file is in the format `.params`, or in none of the known ones."""
-    with reading(path) as file:
+    with open_to_read(path) as file:
         return _format(file) is None
 
 

@@ -37,7 +37,7 @@ from .ndarray import NDArray
 from .records import Record, Sparse
 from .sparse_numbers import INDEX, Csr, Rows, Stored, on_host, scipy_sparse
 
-__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "with_stype", "over_stored", "stored_as",
+__all__ = ["BaseSparseNDArray", "CSRNDArray", "RowSparseNDArray", "empty", "with_stype", "sparse_array", "stored_as",
            "zeros"]
 
 #: Applies an operator where one of its inputs is sparse.
@@ -419,7 +419,7 @@ def stored_as(value: NDArray, stype: str) -> Any:
     return value._ctx.run(_KINDS[stype].of, value._data)
 
 
-def over_stored(stored: Stored, ctx: Context) -> NDArray:
+def sparse_array(stored: Stored, ctx: Context) -> NDArray:
     """The sparse array of a `Stored`."""
     return _CLASSES[stored.stype](stored, ctx)
 
@@ -428,7 +428,7 @@ def with_stype(stype: str, value: NDArray) -> NDArray:
     """An array in a storage type with the same values, which is not recorded."""
     if check_stype(stype) == "default":
         return value._dense() if isinstance(value, BaseSparseNDArray) else value
-    return over_stored(stored_as(value, stype), value._ctx)
+    return sparse_array(stored_as(value, stype), value._ctx)
 
 
 def empty_of(stype: str, shape: tuple[int, ...], dtype: np.dtype, ctx: Context) -> Any:
@@ -473,7 +473,7 @@ def check_indices(stored: Stored, full: bool) -> None:
 
 def _restore(ctx: Context, stype: str, elements: np.ndarray, *parts_and_shape: Any) -> NDArray:
     *parts, shape = parts_and_shape  # in the order of ``_parts``
-    return over_stored(_KINDS[stype](elements, *reversed(parts), shape), present_context(ctx))
+    return sparse_array(_KINDS[stype](elements, *reversed(parts), shape), present_context(ctx))
 
 
 def record_of(value: NDArray) -> Record:
@@ -491,7 +491,7 @@ def of_record(record: Record, ctx: Context) -> NDArray:
     elements, sparse = record.array, record.sparse
     assert elements is not None and sparse is not None
     parts = [part.astype(INDEX, copy=False) for part in sparse.indices]
-    return over_stored(_KINDS[sparse.stype](elements, *reversed(parts), sparse.shape), ctx)
+    return sparse_array(_KINDS[sparse.stype](elements, *reversed(parts), sparse.shape), ctx)
 
 
 def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:
@@ -507,7 +507,7 @@ def zeros(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dt
     target, ctx = as_dtype("float32" if dtype is None else dtype), current_context() if ctx is None else Context(ctx)
     if check_stype(stype) == "default":
         return NDArray(ctx.backend.zeros(dims, target, ctx.device_id), ctx)
-    return over_stored(empty_of(stype, dims, target, ctx), ctx)
+    return sparse_array(empty_of(stype, dims, target, ctx), ctx)
 
 
 def empty(stype: str, shape: int | Sequence[int], ctx: Context | None = None, dtype: DTypeLike = None) -> NDArray:

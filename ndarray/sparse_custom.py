@@ -18,7 +18,7 @@ from opreg.errors import NotDifferentiableError
 from . import tape
 from .context import Context
 from .ndarray import NDArray, wrap
-from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, over_stored, takes_rows, with_stype, zeros
+from .sparse_arrays import BaseSparseNDArray, RowSparseNDArray, sparse_array, takes_rows, with_stype, zeros
 from .sparse_numbers import Rows
 
 __all__ = ["by_prop"]
@@ -39,7 +39,7 @@ def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tupl
     run_forward(attrs, custom_op, is_train, ["write"] * len(outs), ins, [*outs], aux)
 
     def back(_: object, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
-        tops = [over_stored(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in out_grads]
+        tops = [sparse_array(g, ctx) if isinstance(g, Rows) else wrap(g, ctx) for g in out_grads]
         top_stypes, in_stypes, out_stypes, grad_stypes, _ = attrs.stypes(
             "infer_storage_type_backward", *map(_stypes, (written, ins, written, inputs, aux)))
         grads = [_empty(stype, value.shape, np.dtype(value.dtype), ctx) for stype, value in zip(grad_stypes, inputs)]

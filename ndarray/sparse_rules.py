@@ -19,7 +19,7 @@ from opreg.core.array_module import module_of
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get
-from opreg.core.rules import Attrs, entering
+from opreg.core.rules import Attrs, enter_under
 from opreg.core.spec import Spec, show
 from opreg.custom.prop_use import PropUse
 from opreg.errors import ArgumentError, ShapeError
@@ -36,7 +36,7 @@ from .sparse_arrays import (
     RowSparseNDArray,
     check_stype,
     empty_of,
-    over_stored,
+    sparse_array,
     takes_rows,
     with_stype,
     zeros,
@@ -44,7 +44,7 @@ from .sparse_arrays import (
 from .sparse_custom import by_prop
 from .sparse_numbers import INDEX, Csr, Rows, on_host
 
-__all__ = ["apply_sparse", "cast_storage", "result_stype", "updated"]
+__all__ = ["apply_sparse", "cast_storage", "result_stype", "update_weight"]
 
 #: A function of an operator, its attributes and inputs that returns the result.
 Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
@@ -52,7 +52,7 @@ Rule: TypeAlias = Callable[[Op, Attrs, Sequence[Any]], NDArray | None]
 RULES: dict[str, Rule] = {}
 
 
-_rule = entering(RULES)
+_rule = enter_under(RULES)
 
 
 @APPLY.provide
@@ -122,7 +122,7 @@ def _apply_to_elements(op: Op, attrs: Attrs, ctx: Context, *elements: Array) -> 
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
     elements = _apply_to_elements(op, attrs, x._ctx, x._stored.elements)
-    return over_stored(x._stored.like(elements), x._ctx)
+    return sparse_array(x._stored.like(elements), x._ctx)
 
 
 @_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
@@ -137,7 +137,7 @@ def _may_keep_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | No
 @_rule("zeros_like")
 def _zeros_like(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
-    return over_stored(empty_of(x.stype, x.shape, x._stored.dtype, x._ctx), x._ctx)
+    return sparse_array(empty_of(x.stype, x.shape, x._stored.dtype, x._ctx), x._ctx)
 
 
 @_rule("elemwise_add", "elemwise_sub", "_maximum", "_minimum", "_hypot")
@@ -146,8 +146,8 @@ def _keeps_common_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray 
     _same_shape(op, left, right)
     if _stype(left) != _stype(right):
         return None
-    return over_stored(left._stored.joined(right._stored, functools.partial(_apply_to_elements, op, attrs, left._ctx)),
-                       left._ctx)
+    return sparse_array(left._stored.joined(right._stored, functools.partial(_apply_to_elements, op, attrs, left._ctx)),
+                        left._ctx)
 
 
 def _stype(value: Any) -> str:
@@ -173,11 +173,11 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     _same_shape(op, left, right)
     kinds = {_stype(left), _stype(right)}
     if len(kinds) == 1:
-        return over_stored(left._stored.joined(right._stored, operator.mul), left._ctx)
+        return sparse_array(left._stored.joined(right._stored, operator.mul), left._ctx)
     if "default" not in kinds:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
-    return over_stored(x._stored.like(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
+    return sparse_array(x._stored.like(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
 
 
 @_rule("_scatter_elemwise_div")
@@ -188,7 +188,7 @@ def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | N
     _same_shape(op, left, right)
     rows = left._stored
     others = right._stored.rows_at(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
-    return over_stored(rows.like(_apply_to_elements(op, attrs, left._ctx, rows.elements, others)), left._ctx)
+    return sparse_array(rows.like(_apply_to_elements(op, attrs, left._ctx, rows.elements, others)), left._ctx)
 
 
 def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
@@ -197,7 +197,7 @@ def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, v
         return None
     if np.broadcast_shapes(left.shape, right.shape) != left.shape:
         return None
-    return over_stored(left._stored.like(compute(left._stored.elements, _at(right._data, left._stored))), left._ctx)
+    return sparse_array(left._stored.like(compute(left._stored.elements, _at(right._data, left._stored))), left._ctx)
 
 
 _rule("broadcast_mul")(functools.partial(_broadcast, operator.mul))
@@ -212,7 +212,7 @@ def _sum_of_all(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     for value in values[1:]:
         _same_shape(op, values[0], value)
         total = total + value._stored
-    return over_stored(total, values[0]._ctx)
+    return sparse_array(total, values[0]._ctx)
 
 
 # ------------------------------------------------------------------------------------------ parts and sums
@@ -227,7 +227,7 @@ def _slice(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     op.infer_shapes([x.shape], [None], attrs)
     spans = [slice(first, last).indices(length)[:2] for first, last, length in zip(begin, end, x.shape)]
-    return over_stored(x._stored.part(*[place for span in spans for place in span]), x._ctx)
+    return sparse_array(x._stored.part(*[place for span in spans for place in span]), x._ctx)
 
 
 @_rule("Concat")
@@ -240,8 +240,8 @@ def _concat(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     ends, join = itertools.accumulate((part.elements.size for part in parts), initial=0), parts[0].xp.concatenate
     indptr = join([parts[0].indptr[:1], *[part.indptr[1:] + end for part, end in zip(parts, ends)]])
-    return over_stored(Csr(join([part.elements for part in parts]), join([part.indices for part in parts]), indptr,
-                           (sum(part.shape[0] for part in parts), width)), values[0]._ctx)
+    return sparse_array(Csr(join([part.elements for part in parts]), join([part.indices for part in parts]), indptr,
+                            (sum(part.shape[0] for part in parts), width)), values[0]._ctx)
 
 
 @_rule("take")
@@ -257,7 +257,7 @@ def _take(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     numbered = xp.arange(int(on_host(indptr[-1:])[0]))
     row = xp.searchsorted(ends, numbered, side="right")
     chosen = stored.indptr[places[row]] - indptr[row] + numbered
-    return over_stored(Csr(stored.elements[chosen], stored.indices[chosen], indptr, (places.size, x.shape[1])), x._ctx)
+    return sparse_array(Csr(stored.elements[chosen], stored.indices[chosen], indptr, (places.size, x.shape[1])), x._ctx)
 
 
 @_rule("_square_sum")
@@ -269,7 +269,7 @@ def _square_sum(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         return None
     stored = x._stored
     sums = stored.xp.square(stored.elements).sum(axis=1, keepdims=True)
-    return over_stored(Rows(sums, stored.indices, (x.shape[0], 1)), x._ctx)
+    return sparse_array(Rows(sums, stored.indices, (x.shape[0], 1)), x._ctx)
 
 
 @_rule("_contrib_getnnz")
@@ -291,7 +291,7 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(x, RowSparseNDArray):
         return None
     places = indices._data.astype(np.int64).reshape(-1)
-    result = over_stored(x._stored.retained(places), x._ctx)
+    result = sparse_array(x._stored.retained(places), x._ctx)
     if MODE.recording and x._entry is not None:
         def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
             g = out_grads[0]
@@ -338,7 +338,7 @@ def cast_storage(data: NDArray, stype: str, *, out: NDArray | None = None) -> ND
     if not isinstance(data, NDArray):
         raise ArgumentError(f"cast_storage: expected an NDArray, got {type(data).__name__}")
     if check_stype(stype) == "row_sparse" and isinstance(data, CSRNDArray):
-        result: NDArray = over_stored(data._ctx.run(data._stored.by_row), data._ctx)
+        result: NDArray = sparse_array(data._ctx.run(data._stored.by_row), data._ctx)
     else:
         result = with_stype(stype, data)
     if result is data:
@@ -371,7 +371,7 @@ def _dot(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
         else:
             dense = right._data.T if turn_right else right._data
             rows = stored.transposed_times(dense) if turn else None
-            result = NDArray(stored.times(dense), left._ctx) if rows is None else over_stored(rows, left._ctx)
+            result = NDArray(stored.times(dense), left._ctx) if rows is None else sparse_array(rows, left._ctx)
         stype = wanted or ("row_sparse" if turn and not turn_right else "default")
         result = with_stype(stype, result)
         if MODE.recording and right._entry is not None:
@@ -447,7 +447,7 @@ LAZY = ("sgd_update", "sgd_mom_update", "adam_update", "ftrl_update", "_sparse_a
         "_contrib_group_adagrad_update")
 
 
-def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray], attrs: dict[str, Any]) -> None:
+def update_weight(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray], attrs: dict[str, Any]) -> None:
     """Update a weight in place by an update operator, where the weight, its gradient or a state is sparse.
 
     An operator in ``LAZY`` updates only the rows that the gradient stores, unless its attribute ``lazy_update`` is
@@ -455,7 +455,7 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
     """
     ctx = weight._ctx
     if isinstance(grad, RowSparseNDArray) and name in LAZY and attrs.get("lazy_update", True):
-        ctx.run(rows_updated, name, weight, grad, states, attrs)
+        ctx.run(update_rows, name, weight, grad, states, attrs)
         return
     arrays = [ctx.run(value._stored.dense if isinstance(value, BaseSparseNDArray) else value._data.copy)
               for value in (weight, grad, *states)]
@@ -465,8 +465,8 @@ def updated(name: str, weight: NDArray, grad: NDArray, states: Sequence[NDArray]
         value._store(Ellipsis, NDArray(moved, ctx))
 
 
-def rows_updated(name: str, weight: NDArray, grad: RowSparseNDArray, states: Sequence[NDArray],
-                 attrs: dict[str, Any]) -> None:
+def update_rows(name: str, weight: NDArray, grad: RowSparseNDArray, states: Sequence[NDArray],
+                attrs: dict[str, Any]) -> None:
     """Update the rows of a weight, and of its states, that a gradient stores.
 
     Parameters
@@ -505,5 +505,5 @@ def _update(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(grad, RowSparseNDArray) or not attrs.get("lazy_update", True):
         return None
     moved = weight.copy()
-    rows_updated(op.name, moved, grad, states, dict(attrs))
+    update_rows(op.name, moved, grad, states, dict(attrs))
     return moved

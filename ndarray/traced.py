@@ -109,7 +109,7 @@ class BodyTracer(Tracer):
             return self.cast(self.truths[entry], dtype)
         return self.single("Cast", entry, dtype=dtype)
 
-    def fitted(self, entry: Entry, spec: Spec) -> Entry:
+    def fit_to_spec(self, entry: Entry, spec: Spec) -> Entry:
         """The entry cast and broadcast to the spec of the array that it is stored in."""
         target_shape: Any = spec.shape
         entry = self.trimmed(self.cast(entry, spec.dtype), len(target_shape))
@@ -233,7 +233,7 @@ class TracedArray(Sized):
     def store(self, entry: Entry) -> None:
         """Set its value."""
         self._check()
-        entry = self.body.fitted(entry, self.spec)
+        entry = self.body.fit_to_spec(entry, self.spec)
         if self._base is None:
             self._made = entry
         elif self._write is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opreg.core.rules import entering
+from opreg.core.rules import enter_under
 from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-_named = entering(FUNCTIONS)
+_named = enter_under(FUNCTIONS)
 
 
 def _traced(body: BodyTracer, a: ArrayLike) -> Any:

@@ -273,7 +273,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
     else:
         places, shape = _places(array, parts)
         spec_written = Spec(shape, array.dtype)
-        array.store(body.single("_scatter_set_nd", array.current(), body.fitted(source, spec_written), places,
+        array.store(body.single("_scatter_set_nd", array.current(), body.fit_to_spec(source, spec_written), places,
                              shape=array.shape))
 
 
@@ -295,7 +295,7 @@ def _places(array: TracedArray, parts: Sequence[Any]) -> tuple[Entry, Shape]:
                          "and gather_nd")
     entries = [body.cast(body.entry(part if hasattr(part, "dtype") else np.asarray(part)), np.int64) for part in parts]
     shape = broadcast(*[_shape(body, entry) for entry in entries])
-    entries = [body.fitted(entry, Spec(shape, np.dtype(np.int64))) for entry in entries]
+    entries = [body.fit_to_spec(entry, Spec(shape, np.dtype(np.int64))) for entry in entries]
     return body.single("stack", *entries, axis=0, num_args=len(entries)), shape + array.shape[len(entries):]
 
 
@@ -508,7 +508,7 @@ def broadcast_to(body: BodyTracer, array: ArrayLike, shape: ShapeLike) -> Traced
     """The array, broadcast to a shape."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     source = _array(body, array)
-    return body.value(body.fitted(source.entry, Spec(shape, source.dtype)))
+    return body.value(body.fit_to_spec(source.entry, Spec(shape, source.dtype)))
 
 
 @_rule
@@ -578,7 +578,7 @@ def full_like(body: BodyTracer, a: ArrayLike, fill_value: ArrayLike, dtype: DTyp
     array = _array(body, a)
     number = body.entry(_host(fill_value) if hasattr(fill_value, "dtype") else np.asarray(fill_value))
     target = np.dtype(dtype or array.dtype)
-    return body.value(body.fitted(body.cast(number, target), Spec(array.shape, target)))
+    return body.value(body.fit_to_spec(body.cast(number, target), Spec(array.shape, target)))
 
 
 @_rule

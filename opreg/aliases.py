@@ -98,6 +98,7 @@ _DEEPER = {
     "opreg.nn.checkpoint": {"export": "opreg.onnx.mindspore_export:export"},
     "opreg.train.callback": {
         **_TRAINING_NAMES, "_InternalCallbackParam": "opreg.nn.model.callback:Params",
+        "_handle_loss": "opreg.nn.model.callback:loss_of",
         **dict.fromkeys(("_callback", "_checkpoint", "_loss_monitor", "_time_monitor"), "opreg.train.callback")},
     "opreg.train.model": {"Model": "opreg.nn.model:Model",
                           "ParallelMode": "opreg.nn.parallel:ParallelMode"},

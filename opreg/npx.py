@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .core.named_errors import name_errors
 from .core.registry import get, ops
 from .ndarray import function as surfaces
 from .ndarray import io
@@ -89,7 +90,14 @@ def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> A
 
 
 def gelu(data: Any) -> Any:
-    """``x`` times the standard normal distribution function of ``x``."""
+    """``x`` times the standard normal distribution function of ``x``.
+
+    Examples
+    --------
+    >>> from opreg import np, npx
+    >>> print(npx.gelu(np.array([0.0, 1.0])).round(4))
+    [0.     0.8413]
+    """
     return ops.LeakyReLU(as_value(data), act_type="gelu")
 
 
@@ -113,7 +121,14 @@ def masked_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: flo
 
 def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature: float = 1.0, normalize: bool = True
                        ) -> Any:
-    """The logarithm of ``masked_softmax``; minus infinity where the mask does not hold."""
+    """The logarithm of ``masked_softmax``; minus infinity where the mask does not hold.
+
+    Examples
+    --------
+    >>> from opreg import np, npx
+    >>> print(npx.masked_log_softmax(np.array([0.0, 0.0, 5.0]), np.array([True, True, False])).round(4))
+    [-0.6931 -0.6931    -inf]
+    """
     value = as_value(data)
     if mask is None:
         return ops.log_softmax(value, axis=axis, temperature=temperature)
@@ -123,7 +138,14 @@ def masked_log_softmax(data: Any, mask: Any = None, axis: int = -1, temperature:
 
 
 def index_update(a: Any, ind: Any, val: Any) -> Any:
-    """A copy of an array with values written at the coordinates in the columns of ``ind``."""
+    """A copy of an array with values written at the coordinates in the columns of ``ind``.
+
+    Examples
+    --------
+    >>> from opreg import np, npx
+    >>> print(npx.index_update(np.zeros(3), np.array([[1]]), np.array([5.0])))
+    [0. 5. 0.]
+    """
     return ops._scatter_set_nd(as_value(a), as_value(val), as_value(ind), shape=a.shape)
 
 
@@ -137,6 +159,9 @@ def load(file: str | os.PathLike[str]) -> Any:
 def save(file: str | os.PathLike[str], arr: Any) -> None:
     """Write arrays, listed or by name, to a file."""
     io.save(file, arr)
+
+
+name_errors(__name__, globals(), __all__)
 
 
 def __dir__() -> list[str]:

@@ -237,7 +237,7 @@ def _line(name: str, count: str, values: Sequence[str]) -> str:
 def _statistics(events: Events) -> _Table:
     """Sums of recorded events by category and name: times in milliseconds, memory in kilobytes, counters."""
     rows: dict[str, dict[str, list[float]]] = {}
-    for span, own, around in events.nested():
+    for span, own, around in events.nested_spans():
         category, name, seconds = _category_and_seconds(span, own, around)
         rows.setdefault(category, {}).setdefault(name, []).append(seconds * 1e3)
     table = {category: {name: _row(values, sum(values)) for name, values in names.items()}
@@ -338,7 +338,7 @@ class Domain(Checked):
         return Marker(self, name)
 
 
-class _Span:
+class _Span(Checked):
     """A stretch of a program, between ``start`` and ``stop``, or as a ``with`` statement."""
 
     name: str
@@ -429,7 +429,7 @@ class Counter(Checked):
         return self
 
 
-class Marker:
+class Marker(Checked):
     """A moment."""
 
     def __init__(self, domain: Domain, name: str):

@@ -8,15 +8,16 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from opreg.core.graph import Graph, Node
-from opreg.core.placeholder import resolve
+from opreg.core.placeholder import placeholder, resolve
 from opreg.core.rules import Dtypes, Shapes
-from opreg.core.spec import Shape, as_dtype, parse_shape
+from opreg.core.spec import Shape, as_dtype, is_known, parse_shape, show
 from opreg.errors import ArgumentError, did_you_mean
 from opreg.typing import DTypeLike
 
 from . import infer as inference
+from .naming import output_name
 
-__all__ = ["Dims", "inferred_dtypes", "inferred_shapes", "known_dtypes", "known_shapes"]
+__all__ = ["Dims", "inferred_dtypes", "inferred_shapes", "known_dtypes", "known_shapes", "unknown_shapes"]
 
 T = TypeVar("T")
 
@@ -70,6 +71,23 @@ def inferred_shapes(graph: Graph, owner: object, what: str, args: Sequence[Dims]
     """Shapes of arguments, outputs and auxiliary states, from those that the caller gave."""
     graph, shapes = known_shapes(graph, owner, what, args, keywords)
     return _divide_by_role(graph, inference.infer_shapes(graph, shapes))
+
+
+def unknown_shapes(graph: Graph, groups: Sequence[Shapes]) -> str:
+    """The sentence of an error that lists what ``inferred_shapes`` left unknown, with the operator that takes each
+    argument; empty where all shapes are known."""
+    arguments, auxiliary = graph.variables()
+    names = ([node.name for node in arguments], list(map(output_name, graph.heads)), [node.name for node in auxiliary])
+    taken = {source.name: f", an input of {node.op.name} {node.name!r}" for node in reversed(graph.nodes)
+             if node.op is not None for source, _ in node.inputs if source.op is None}
+    unknown = [f"{name}: {show(shape)}{taken.get(name, '')}" for group, shapes in zip(names, groups)
+               for name, shape in zip(group, shapes) if not is_known(shape)]
+    if not unknown:
+        return ""
+    more = f"; and {len(unknown) - 10} more" if len(unknown) > 10 else ""
+    stands = next(filter(None, map(placeholder, resolve(graph, strict=False).nodes)), None)
+    why = f". {stands.missing()}" if stands else ""
+    return f"cannot infer the shapes of {'; '.join(unknown[:10])}{more}{why}"
 
 
 def known_dtypes(graph: Graph, owner: object, what: str, args: Sequence[DTypeLike], keywords: Mapping[str, DTypeLike]

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from opreg.backends.devices import staging
+from opreg.backends.devices import copier_to
 from opreg.core.graph import Graph
 from opreg.core.mode import quiet
 from opreg.core.spec import Shape, is_known, show, size
@@ -184,7 +184,7 @@ class BoundArrays:
         """Copy an array of the host into an argument on a device, without waiting for the copy."""
         if name not in self._staging:
             ctx = argument.context
-            self._staging[name] = staging(ctx.xp, argument._data, ctx.device_id)
+            self._staging[name] = copier_to(ctx.xp, argument._data, ctx.device_id)
         bring = self._staging[name]
         if bring is None:
             argument._store(Ellipsis, value)
@@ -208,6 +208,8 @@ class BoundArrays:
         todo = []
         for what, arrays, params in (("argument", self.arg_dict, arg_params),
                                   ("auxiliary state", self.aux_dict, aux_params or {})):
+            if not hasattr(type(params), "items"):
+                raise ArgumentError(f"copy_params_from: expected a dict of arrays, got {type(params).__name__}")
             for name, value in params.items():
                 if name in arrays:
                     if tuple(value.shape) != arrays[name].shape:

@@ -11,14 +11,12 @@ import numpy as np
 
 from opreg.core.graph import Entry, Graph, Node
 from opreg.core.op import Op
-from opreg.core.placeholder import placeholder, resolve
 from opreg.core.slots import Slot
-from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, AttrError, OpError
 from opreg.ndarray.context import Context, current_context
 from opreg.typing import DTypeLike
 
-from .argument_specs import Dims, inferred_dtypes, inferred_shapes
+from .argument_specs import Dims, inferred_dtypes, inferred_shapes, unknown_shapes
 from .infer import mxnet_shape
 from .naming import HIDDEN, hide, output_name
 
@@ -170,16 +168,11 @@ class Entries:
         ShapeError
             If shapes contradict each other. The error names the node.
         """
+        graph = self._graph()
         with TRIMMED:
-            groups = inferred_shapes(self._graph(), self, "infer_shape", args, keywords)
-        names = (self.list_arguments(), self.list_outputs(), self.list_auxiliary_states())
-        unknown = [f"{name}: {show(shape)}" for group, shapes in zip(names, groups)
-                   for name, shape in zip(group, shapes) if not is_known(shape)]
-        if unknown:
-            more = f", and {len(unknown) - 10} more" if len(unknown) > 10 else ""
-            stands = next(filter(None, map(placeholder, resolve(self._graph(), strict=False).nodes)), None)
-            why = f". {stands.missing()}" if stands else ""
-            warnings.warn(f"cannot infer the shapes of {', '.join(unknown[:10])}{more}{why}", stacklevel=2)
+            groups = inferred_shapes(graph, self, "infer_shape", args, keywords)
+        if unknown := unknown_shapes(graph, groups):
+            warnings.warn(unknown, stacklevel=2)
             return None, None, None
         return groups
 

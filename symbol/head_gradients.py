@@ -17,7 +17,7 @@ from opreg.typing import Array
 
 from .arrays import front
 
-__all__ = ["HeadGradients", "OutGrads", "fitted", "in_order"]
+__all__ = ["HeadGradients", "OutGrads", "check_head_gradients", "in_order"]
 
 #: Gradients of outputs that a caller gives: one array for one output, a list in the order of the outputs, or a dict by
 #: name.
@@ -42,8 +42,8 @@ def in_order(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArr
     return list(gradients or ())
 
 
-def fitted(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx: Context,
-           reshaped: bool = False) -> list[NDArray | None]:
+def check_head_gradients(gradients: OutGrads, names: Sequence[str], specs: Sequence[Spec], ctx: Context,
+                         reshaped: bool = False) -> list[NDArray | None]:
     """The bound gradient of each output, an array that a plan can read in place; None for an output without one.
 
     A reshaped executor reads the first elements of arrays, and drops arrays that are too small.

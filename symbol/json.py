@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from json.encoder import encode_basestring
 
 from opreg.core.conversions import has_text
-from opreg.core.files import atomic_write, reading
+from opreg.core.files import atomic_write, open_to_read
 from opreg.core.graph import Entry, Graph, Node, rewrite
 from opreg.core.json_text import json_of
 from opreg.core.mode import MODE
@@ -320,7 +320,7 @@ def load(fname: str | os.PathLike) -> Symbol:
         The file is not UTF-8, no JSON, or no graph.
     """
     name = os.fsdecode(fname)
-    with reading(name) as file:
+    with open_to_read(name) as file:
         content = file.read()
     if content.startswith((FILE_MAGIC.to_bytes(8, "little"), b"PK\x03\x04")):
         raise FileFormatError(f"{name}: expected the JSON of a graph, found a file of arrays: nd.load reads it")

@@ -153,9 +153,9 @@ class Loader:
         counts = self.counts(place, top, stored, heads)
         nodes: list[Node] = []
         for i, row in enumerate(stored):
-            inputs = [self.picked(row.place, "input", j, nodes, entry) for j, entry in enumerate(row.inputs)]
+            inputs = [self.entry_of(row.place, "input", j, nodes, entry) for j, entry in enumerate(row.inputs)]
             nodes.append(self.node(row, i, inputs, counts[i], depth))
-        return Graph([self.picked(place, "head", i, nodes, entry) for i, entry in enumerate(heads)])
+        return Graph([self.entry_of(place, "head", i, nodes, entry) for i, entry in enumerate(heads)])
 
     def find_version(self, top: Mapping[str, Json]) -> int:
         """The version of MXNet that wrote the file. Files of 0.8 have none."""
@@ -218,7 +218,7 @@ class Loader:
             return numbers
         return [max(most, after - before) for most, before, after in zip(numbers, rows, rows[1:])]
 
-    def picked(self, place: str, kind: str, i: int, nodes: list[Node], entry: tuple[int, int, int]) -> Entry:
+    def entry_of(self, place: str, kind: str, i: int, nodes: list[Node], entry: tuple[int, int, int]) -> Entry:
         """The output of a node that an entry names, after a check that the node has it."""
         number, index, _ = entry
         node = nodes[number]
@@ -264,12 +264,12 @@ class Loader:
         if self.version < 900:  # such files have no nodes for auxiliary states
             inputs += [(Node(None, f"{stored.name}_{name}", tags=texts, where=where), 0)
                        for name in op.signature.inputs(attrs)[len(inputs):]]
-        inputs = self.arranged(stored, op, attrs, inputs)
+        inputs = self.order_inputs(stored, op, attrs, inputs)
         if self.version < VERSION:
             tags.update(self.hand_down(stored, op, dict(zip(op.signature.inputs(attrs), inputs)), moved))
         return Node(op, stored.name, attrs, inputs, written, tags, where)
 
-    def arranged(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
+    def order_inputs(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
         """The inputs of a node in the order of its signature."""
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
@@ -288,7 +288,7 @@ class Loader:
             if op.rules.unrolled is not None:
                 check_locations(op.name, attrs, len(inputs))
             else:
-                inputs = self.arranged(stored, op, attrs, inputs)
+                inputs = self.order_inputs(stored, op, attrs, inputs)
         except Exception as error:
             note(error, f"{self.name}: {stored.place}")
             raise

@@ -14,7 +14,7 @@ from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import ReportedPlan
 from .plan import Before, Plan
 
-__all__ = ["Parted", "merged"]
+__all__ = ["Parted", "merge_outputs"]
 
 
 class Parted(Executor):
@@ -86,7 +86,7 @@ class Parted(Executor):
         return [plan for part in self._latest() for plan in part._plans_to_measure(is_train)]
 
 
-def merged(early: Sequence[bool], first: Iterable[NDArray], second: Iterable[NDArray]) -> list[NDArray]:
+def merge_outputs(early: Sequence[bool], first: Iterable[NDArray], second: Iterable[NDArray]) -> list[NDArray]:
     """The outputs of two parts, in the order of the graph; ``early`` says for each whether the first part has it."""
     ones, others = iter(first), iter(second)
     return [next(ones if is_early else others) for is_early in early]

@@ -20,7 +20,7 @@ from opreg.typing import Array
 
 from .reduction import Reduced, Reduction, bucketed
 
-__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replaced", "without_gc"]
+__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replace_inputs", "without_gc"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -221,7 +221,7 @@ class Program:
                 continue
             new = node
             if became:
-                new = replaced(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
+                new = replace_inputs(node, [became.get(entry, entry) for entry in node.inputs], self.specs, became)
             if new is not node and node in self.contexts:
                 self.contexts[new] = self.contexts[node]
             result.append(new)
@@ -233,7 +233,8 @@ class Program:
         return any(node.op is not None and node.op.traits.mutates for node in self.nodes)
 
 
-def replaced(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> Node:
+def replace_inputs(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[Spec]],
+                   became: dict[Entry, Entry]) -> Node:
     """The node with other inputs. A new node gets the specs of the old one, and its entries are entered in
     ``became``."""
     new = node.with_inputs(inputs)

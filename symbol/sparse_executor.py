@@ -25,10 +25,10 @@ from opreg.ndarray.ndarray import NDArray
 from . import infer as inference
 from .arrays import BoundArrays, Listed
 from .executor import Executor
-from .head_gradients import HeadGradients, OutGrads, fitted, in_order
+from .head_gradients import HeadGradients, OutGrads, check_head_gradients, in_order
 from .inspect.monitor import MonitorCallback
 from .naming import output_name
-from .parted import Parted, merged
+from .parted import Parted, merge_outputs
 from .plans import in_mode
 from .reduction import Reduced, Reduction
 from .single_thread import SingleThread
@@ -122,8 +122,9 @@ class SparseExecutor(Parted):
         self._specs = inference.infer_specs(
             graph, {node: array.shape for node, array in zip(variables, arrays)},
             {node: np.dtype(array.dtype) for node, array in zip(variables, arrays)}, known_specs)
-        bound = fitted(head_grads, symbol.list_outputs(), [self._specs[node][i] for node, i in graph.heads], ctx,
-                       bool(outputs))
+        bound = check_head_gradients(head_grads, symbol.list_outputs(),
+                                     [self._specs[node][i] for node, i in graph.heads], ctx,
+                                     bool(outputs))
         SingleThread.__init__(self)
         BoundArrays.__init__(self, graph, ctx, args, grads, reqs, aux, bound)
         self._symbol, self._make, self._numbers = symbol, make, numbers
@@ -158,7 +159,7 @@ class SparseExecutor(Parted):
         self._heads = HeadGradients([None if top is None else top._data for top in self._early_head_grads], bound,
                                     cut.divided(self._output_names)[0], self._ctx)
         late_outputs = [] if self._remaining is None else self._remaining.outputs
-        self.outputs = Listed("outputs", merged(cut.early, self._early_outputs, late_outputs))
+        self.outputs = Listed("outputs", merge_outputs(cut.early, self._early_outputs, late_outputs))
         self._ran = None
 
     def _zeros(self, entry: Entry) -> NDArray:

@@ -28,9 +28,9 @@ from opreg.ndarray.ndarray import NDArray, wrap
 from . import infer as inference
 from .arrays import BoundArrays, zeros
 from .executor import Executor
-from .head_gradients import HeadGradients, OutGrads, fitted, in_order
+from .head_gradients import HeadGradients, OutGrads, check_head_gradients, in_order
 from .naming import output_name
-from .parted import Parted, merged
+from .parted import Parted, merge_outputs
 from .plans import in_mode
 from .reduction import Reduction
 from .single_thread import SingleThread
@@ -125,7 +125,8 @@ class Staged(Parted):
         self._wanted = {node: (grad, req) for node, grad, req in zip(arguments, grads, reqs) if grad is not None}
         specs = inference.infer_specs(graph, {node: value.shape for node, value in self._arrays.items()},
                                       {node: value._data.dtype for node, value in self._arrays.items()}, known_specs)
-        bound = fitted(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads], ctx, reshaped)
+        bound = check_head_gradients(head_grads, symbol.list_outputs(), [specs[node][i] for node, i in graph.heads],
+                                     ctx, reshaped)
         SingleThread.__init__(self)
         BoundArrays.__init__(self, graph, ctx, args, grads, reqs, aux, bound)
         self._symbol, self._make, self._gradients = symbol, make, {True: True, False: None}
@@ -138,8 +139,8 @@ class Staged(Parted):
         self._first = self._bind_first(known_specs) if self._cut.first else None
         self._second_parts: OrderedDict[tuple, Executor] = OrderedDict()
         self._second: Executor | None = None  # the second part of the last forward
-        self.outputs = self._merged([_empty_array(specs[node][i], ctx) for (node, i), early
-                                     in zip(graph.heads, self._cut.early) if not early])
+        self.outputs = self._merge_outputs([_empty_array(specs[node][i], ctx) for (node, i), early
+                                            in zip(graph.heads, self._cut.early) if not early])
 
     def reduce(self, reduce: Group | Reduction | None) -> None:
         """Raises an error for any reduction, since ranks may have different shapes, and so different plans."""
@@ -219,7 +220,7 @@ class Staged(Parted):
         if len(self._second_parts) > CACHED:
             self._second_parts.popitem(last=False)
         second._run_steps(is_train)
-        self.outputs = self._merged(second.outputs)
+        self.outputs = self._merge_outputs(second.outputs)
         self._ran = is_train
 
     def _back(self, out_grads: OutGrads, is_train: bool) -> None:
@@ -241,8 +242,8 @@ class Staged(Parted):
             self._first._back([*[gradient for gradient, early in zip(gradients, self._cut.early) if early], *crossing],
                               is_train)
 
-    def _merged(self, late: Sequence[NDArray]) -> list[NDArray]:
-        return merged(self._cut.early, [] if self._first is None else self._first.outputs, late)
+    def _merge_outputs(self, late: Sequence[NDArray]) -> list[NDArray]:
+        return merge_outputs(self._cut.early, [] if self._first is None else self._first.outputs, late)
 
     # ---------------------------------------------------------------------------------------------- inspection
 

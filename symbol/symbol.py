@@ -114,6 +114,7 @@ class Symbol(Entries, Methods):
 
     __slots__ = ()
     _rank: float = 2
+    _shown_as = "Symbol"
     _broadcasts = False
     __hash__ = None  # type: ignore[assignment]  # == makes a symbol
     __array_priority__ = 1000.0
@@ -148,7 +149,7 @@ class Symbol(Entries, Methods):
     def _apply(self, op: Op, values: Sequence[Symbol | None], written: Mapping[str, Any]) -> Symbol:
         return _node(op, values, op.complete(written), written, None, None, _HINTS.get(op.name, op.name))
 
-    def _called(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
+    def _invoke(self, op: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Symbol:
         return create(op, args, keywords, "custom", {"op_type": op.op_type})
 
     @classmethod
@@ -196,8 +197,8 @@ class Symbol(Entries, Methods):
 
     def __repr__(self) -> str:
         if self.name is not None:
-            return report([f"<Symbol {self.name}>"])
-        return report([f"<Symbol group [{', '.join(node.name for node, _ in self._entries)}]>"])
+            return report([f"<{self._shown_as} {self.name}>"])
+        return report([f"<{self._shown_as} group [{', '.join(node.name for node, _ in self._entries)}]>"])
 
     def _repr_svg_(self) -> str | None:
         picture: str | None = SVG.function(self)
@@ -211,7 +212,7 @@ class Symbol(Entries, Methods):
         copies: dict[Node, Node] = memo.setdefault(Node, {})
         for node in self._graph().nodes:  # each copy has its own nodes, since names and attributes of nodes may be set
             if node not in copies:
-                copies[node] = node.renewed([(copies[source], i) for source, i in node.inputs])
+                copies[node] = node.copy([(copies[source], i) for source, i in node.inputs])
         return Symbol([(copies[node], i) for node, i in self._entries])
 
     def __call__(self, *args: Symbol, **keywords: Any) -> Symbol:
@@ -243,7 +244,7 @@ class Symbol(Entries, Methods):
             if node.op is None:
                 return [places[node.name]._single_entry(node.name)] if node.name in places else None
             if node is head:
-                renamed = node.renewed(inputs, name)
+                renamed = node.copy(inputs, name)
                 return [(renamed, i) for i in range(node.count)]
             return None
 

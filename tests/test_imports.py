@@ -26,7 +26,8 @@ NAMES = {
     "notebook.callback": "PandasLogger",
     "contrib": "nd", "contrib.autograd": "train_section", "contrib.nd": "box_nms", "contrib.symbol": "foreach",
     "executor": "Executor", "init": "Xavier", "initializer": "Xavier", "io": "DataBatch",
-    "io.io": "NDArrayIter", "lr_scheduler": "FactorScheduler", "metric": "Accuracy",
+    "io.io": "NDArrayIter", "lr_scheduler": "FactorScheduler", "misc": "FactorScheduler",
+    "metric": "Accuracy",
     "metric.ndarray": "NDArray", "mod": "Module",
     "model": "save_checkpoint", "module": "Module", "module.base_module": "BaseModule",
     "module.bucketing_module": "BucketingModule", "module.module": "Module",
@@ -85,6 +86,8 @@ def test_old_names_of_mindspore_are_found() -> None:
     assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
     assert mx.nn.wrap.TrainOneStepWithLossScaleCell is mx.nn.TrainOneStepWithLossScaleCell
     assert mx.train.callback._InternalCallbackParam(epoch_num=2).epoch_num == 2
+    assert mx.train.callback._callback._handle_loss((mx.Tensor([1.0, 2.0]), 3)).shape == (2,)
+    assert mx.train.callback._callback._handle_loss(mx.Tensor([1.0, 2.0])) == 1.5
 
 
 def test_modules_below_a_door_are_its_attributes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from opreg.typing import Array, ArrayModule
 
 from . import modules
 
-__all__ = ["recorder", "staging"]
+__all__ = ["recorder", "copier_to"]
 
 
 def recorder(xp: ArrayModule, device: int) -> Recorder | None:
@@ -29,16 +29,16 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
     return next((recorder for recorder in recorders if recorder is not None), None)
 
 
-def staging(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
+def copier_to(xp: ArrayModule, array: Array, device: int) -> Callable[[np.ndarray], None] | None:
     """A function that copies a host array into ``array`` without waiting for the device; None if an assignment is just
     as good.
 
     Examples
     --------
-    >>> staging(np, np.zeros(3), 0) is None
+    >>> copier_to(np, np.zeros(3), 0) is None
     True
     """
     if xp is np:
         return None
-    ways = (module.staging(xp, array, device) for module in modules("staging"))
+    ways = (module.copier_to(xp, array, device) for module in modules("staging"))
     return next((way for way in ways if way is not None), None)

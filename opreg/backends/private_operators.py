@@ -29,7 +29,7 @@ def private(name: str, arguments: Names, doc: str, **words: Any) -> Op:
     return op
 
 
-def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
+def _declare_permutation(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
     """An operator that copies an array with its axes in another order, which is computed from the rank."""
     op = private(name, ("data",), doc)
 
@@ -41,7 +41,7 @@ def _moved(name: str, doc: str, order: Callable[[int], tuple[int, ...]]) -> Op:
     return op
 
 
-to_channels_last = _moved("_to_channels_last", "The second axis brought to the end.",
-                          lambda rank: (0, *range(2, rank), 1))
-to_channels_first = _moved("_to_channels_first", "The last axis brought to the second place.",
-                           lambda rank: (0, rank - 1, *range(1, rank - 1)))
+to_channels_last = _declare_permutation("_to_channels_last", "The second axis brought to the end.",
+                                        lambda rank: (0, *range(2, rank), 1))
+to_channels_first = _declare_permutation("_to_channels_first", "The last axis brought to the second place.",
+                                         lambda rank: (0, rank - 1, *range(1, rank - 1)))

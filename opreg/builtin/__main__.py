@@ -36,14 +36,14 @@ LEFT_OUT = {
 }
 
 
-def _wanted() -> list[str]:
+def _mxnet_names() -> list[str]:
     names = (Path(__file__).parent / "mxnet_names.txt").read_text().split()
     return [name for name in names if not any(re.search(pattern, name) for pattern in LEFT_OUT)]
 
 
 def missing() -> list[str]:
     """Names of MXNet 1.9.1 that no operator has, without those left out on purpose."""
-    return [name for name in _wanted() if find(name) is None]
+    return [name for name in _mxnet_names() if find(name) is None]
 
 
 def _signature(op: Op) -> str:

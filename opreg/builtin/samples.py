@@ -15,7 +15,7 @@ from ..core.rules import BatchedCall, Rule
 from ..core.spec import Shape
 from ..core.value import Value
 
-__all__ = ["alike", "along", "aligned", "folded", "of_rows", "padded", "repeated", "same_numbers", "size_of",
+__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "of_rows", "padded", "repeated", "same_numbers", "size_of",
            "summed_like"]
 
 
@@ -73,7 +73,7 @@ def same_numbers(op: Op) -> None:
         return ins[0] if batched[0] else NotImplemented
 
 
-def along(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, shared: Sequence[int] = ()) -> None:
+def shift_axes(op: Op, *names: str, of: int = 0, more: int = 0, flat: bool = False, shared: Sequence[int] = ()) -> None:
     """Declare that attributes name axes, which come one later in arrays of samples.
 
     Parameters
@@ -129,7 +129,7 @@ def _shifted_axes(axis: int | Sequence[int], rank: int, words: dict[str, Any]) -
     return tuple([position + 1 for position in named])
 
 
-def folded(value: Any) -> Any:
+def fold_samples(value: Any) -> Any:
     """Rows of all samples as rows of one array."""
     shape = value.shape
     return value.reshape((shape[0] * shape[1], *shape[2:]))
@@ -143,7 +143,7 @@ def of_rows(op: Op, *places: int) -> None:
         if any(has_samples for i, has_samples in enumerate(batched) if i not in places):
             return NotImplemented
         values = repeated(ins, batched)
-        return BatchedCall([folded(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
+        return BatchedCall([fold_samples(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
 
 
 def summed_like(value: Value, shape: Shape, target: Shape) -> Value:

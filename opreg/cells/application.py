@@ -200,7 +200,7 @@ def _inline_body(inputs: Sequence[Entry], specs: dict[Node, list[Spec]], *, reco
                                 {node: spec.dtype for node, spec in known_specs.items()})
     nodes = []
     for node in record.body.nodes:
-        new = node.renewed([became.get(entry, entry) for entry in node.inputs])
+        new = node.copy([became.get(entry, entry) for entry in node.inputs])
         specs[new] = inner[node]
         for i in range(len(specs[new])):
             became[node, i] = new, i

@@ -35,7 +35,7 @@ from .tensor_base import TensorBase
 from .trace import FunctionTracer, create
 from .tree import Structure
 
-__all__ = ["BatchedValue", "mapped"]
+__all__ = ["BatchedValue", "map_samples"]
 
 #: Users' operators for which the warning about looping over samples was given.
 _WARNED: set[str] = set()
@@ -305,7 +305,7 @@ def _outputs_with_gradient(forward: Callable[[Sequence[BatchedValue]], list[Batc
         batched_values = [BatchedValue(value, some) for value in (*g, *outs)]
         batched_values[len(g):len(g)] = map(BatchedValue, values, batched)
         # The caller that fits gradients to their inputs sums gradients of an input that samples share.
-        return values_of(mapped(of_one, batched_values, size, title)[0])
+        return values_of(map_samples(of_one, batched_values, size, title)[0])
 
     outs = bprop.apply(_WithGradient(run, back), tuple([batched_input.value for batched_input in ins]), {})
     return [BatchedValue(out, some) for out in outs]
@@ -353,8 +353,8 @@ class SampleTracer(FunctionTracer):
         raise TraceError(f"{self.title} computes all samples at once, and cannot do so here: {reason}")
 
 
-def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: int, title: str
-           ) -> tuple[list[BatchedValue], Structure]:
+def map_samples(function: Callable[..., Any], values: Sequence[BatchedValue], size: int, title: str
+                ) -> tuple[list[BatchedValue], Structure]:
     """The results of a function of one sample, for all samples, and their nesting."""
     outer = STATE.trace
     trace = SampleTracer(title, outer)
@@ -376,11 +376,12 @@ def mapped(function: Callable[..., Any], values: Sequence[BatchedValue], size: i
         raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, which would differ from "
                             "sample to sample: return the new value")
     entries = {**trace.samples, **trace.outside()}
-    token = MODE.set(MODE.current().but(np_shape=True))
+    mode = MODE.current()
     try:
+        MODE.set(mode.but(np_shape=True))
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
     finally:
-        MODE.reset(token)
+        MODE.set(mode)
     argument_ids = {id(value) for value, _ in values}
     results = [BatchedValue(ops._copy(value) if id(value) in argument_ids else value, batched)
                for value, batched in map(entries.__getitem__, heads)]

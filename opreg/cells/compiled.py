@@ -423,8 +423,9 @@ class _Run:
 
     def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, needs: tuple[bool, ...],
                  idle: list[BoundTrace]):
-        self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
-        self.count, self.spent, self.idle, self.is_train = count, False, idle, MODE.current().training
+        self.plan, self.idle = plan, idle  # set first, since ``__del__`` frees the plan
+        self.compiled, self.function, self.needs, self.count, self.spent = compiled, function, needs, count, False
+        self.is_train = MODE.current().training
         self.drawn = {}
 
     def back(self, attrs: _Run, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
@@ -488,7 +489,7 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     try:
         with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.is_train):
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
-        results = compiled.traced.computed(out)
+        results = compiled.traced.computed_leaves(out)
     finally:
         for array, data, entry in before:  # restores the arrays: the run's assignments were stored already
             array._data, array._entry = data, entry

@@ -44,18 +44,22 @@ def _setting_from_environment(variable: str, name: str) -> str:
     return str(setting)
 
 
+#: Settings without effect that programs set and read, with their defaults.
+_INERT: dict[str, Any] = {
+    **dict.fromkeys(("disable_format_transform", "enable_auto_mixed_precision", "enable_ge", "enable_graph_kernel",
+                     "enable_sparse", "grad_for_scalar", "jit_enable_inplace_ops", "load_compile_cache",
+                     "precompile_only", "pynative_synchronize", "save_compile_cache", "support_binary"), False),
+    **dict.fromkeys(("enable_reduce_precision", "reserve_class_name_in_scope"), True),
+    **dict.fromkeys(("aoe_tune_mode", "compile_cache_path", "env_config_path", "graph_kernel_flags", "jit_level",
+                     "print_file_path"), ""),
+    **{name: {} for name in ("aoe_config", "ascend_config", "gpu_config", "jit_config")},
+    **dict.fromkeys(("debug_level", "inter_op_parallel_num", "memory_optimize_level", "save_graphs"), 0),
+    "deterministic": "OFF", "enable_compile_cache": None, "jit_syntax_level": 2, "max_call_depth": 1000,
+    "max_device_memory": 1024.0, "mempool_block_size": 1.0, "op_timeout": 900, "runtime_num_threads": os.cpu_count(),
+    "save_graphs_path": ".", "variable_memory_max_size": "0"}
 _CONTEXT: dict[str, Any] = {"mode": PYNATIVE_MODE, "device_target": "CPU", "device_id": 0,
                             "convention": _setting_from_environment("OPREG_CONVENTION", "convention"),
-                            "check_bprop": False}
-#: Accepted without effect, since programs set them.
-_INERT = frozenset({
-    "save_graphs", "save_graphs_path", "enable_graph_kernel", "graph_kernel_flags", "max_call_depth",
-    "pynative_synchronize", "max_device_memory", "mempool_block_size", "memory_optimize_level", "enable_compile_cache",
-    "compile_cache_path", "runtime_num_threads", "inter_op_parallel_num", "deterministic", "jit_config", "jit_level",
-    "jit_syntax_level", "reserve_class_name_in_scope", "precompile_only", "debug_level", "ascend_config", "gpu_config",
-    "grad_for_scalar", "enable_sparse", "aoe_config", "aoe_tune_mode", "disable_format_transform",
-    "enable_auto_mixed_precision", "enable_reduce_precision", "env_config_path", "jit_enable_inplace_ops",
-    "load_compile_cache", "op_timeout", "print_file_path", "save_compile_cache", "variable_memory_max_size"})
+                            "check_bprop": False, **_INERT}
 
 
 def set_context(**settings: object) -> None:
@@ -76,6 +80,8 @@ def set_context(**settings: object) -> None:
         Whether a ``bprop`` must return tensors with exactly the shapes and dtypes of the inputs. Otherwise its results
         are summed to the shape and cast to the dtype of the inputs, and None stands for zeros.
 
+    Other settings, such as ``save_graphs``, are returned by ``get_context`` and have no effect.
+
     Examples
     --------
     >>> set_context(mode=PYNATIVE_MODE)
@@ -83,14 +89,12 @@ def set_context(**settings: object) -> None:
     1
     """
     for name, value in settings.items():
-        if name in _INERT:
-            continue
         if name not in _CONTEXT:
             raise no_setting("set_context", name, _CONTEXT)
         check_setting(name, value)
         if name == "device_id" and type(value) is not int:
             raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
-    chosen = {**_CONTEXT, **{name: value for name, value in settings.items() if name in _CONTEXT}}
+    chosen = {**_CONTEXT, **settings}
     if chosen["device_target"] != _CONTEXT["device_target"] or chosen["device_id"] != _CONTEXT["device_id"]:
         place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
         place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # raises if the device is missing

@@ -188,21 +188,39 @@ class Initializer(Checked):
 
 
 class Zero(Initializer):
-    """Zeros."""
+    """Zeros.
+
+    Examples
+    --------
+    >>> print(initializer(Zero(), (2,)).init_data())
+    [0. 0.]
+    """
 
     def _initialize(self, arr: np.ndarray) -> None:
         arr[...] = 0
 
 
 class One(Initializer):
-    """Ones."""
+    """Ones.
+
+    Examples
+    --------
+    >>> print(initializer(One(), (2,)).init_data())
+    [1. 1.]
+    """
 
     def _initialize(self, arr: np.ndarray) -> None:
         arr[...] = 1
 
 
 class Constant(Initializer):
-    """One value, or an array that broadcasts."""
+    """One value, or an array that broadcasts.
+
+    Examples
+    --------
+    >>> print(initializer(Constant(3), (2,)).init_data())
+    [3. 3.]
+    """
 
     def __init__(self, value: npt.ArrayLike | numbers.Real):
         super().__init__(value=value)
@@ -217,7 +235,13 @@ class Constant(Initializer):
 
 
 class Uniform(Initializer):
-    """Uniform values from ``-scale`` to ``scale``."""
+    """Uniform values from ``-scale`` to ``scale``.
+
+    Examples
+    --------
+    >>> initializer(Uniform(), (2, 3)).init_data().shape
+    (2, 3)
+    """
 
     def __init__(self, scale: float = 0.07):
         super().__init__(scale=scale)
@@ -228,7 +252,13 @@ class Uniform(Initializer):
 
 
 class Normal(Initializer):
-    """Normal values of standard deviation ``sigma`` around ``mean``."""
+    """Normal values of standard deviation ``sigma`` around ``mean``.
+
+    Examples
+    --------
+    >>> initializer(Normal(), (2, 3)).init_data().shape
+    (2, 3)
+    """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0):
         super().__init__(sigma=sigma, mean=mean)
@@ -254,6 +284,11 @@ class TruncatedNormal(Initializer):
     ------
     AttrError
         When ``sigma`` is not positive, or the probability between the bounds is too small.
+
+    Examples
+    --------
+    >>> initializer(TruncatedNormal(), (2, 3)).init_data().shape
+    (2, 3)
     """
 
     def __init__(self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0):
@@ -289,7 +324,13 @@ class _Scaled(Initializer):
 
 
 class XavierNormal(_Scaled):
-    """Normal values of standard deviation ``gain * sqrt(2 / (inputs + outputs))``."""
+    """Normal values of standard deviation ``gain * sqrt(2 / (inputs + outputs))``.
+
+    Examples
+    --------
+    >>> initializer(XavierNormal(), (2, 3)).init_data().shape
+    (2, 3)
+    """
 
     def __init__(self, gain: float = 1):
         super().__init__(gain=gain)
@@ -303,6 +344,11 @@ class XavierUniform(XavierNormal):
     """Uniform values within ``gain * sqrt(6 / (inputs + outputs))``.
 
     X. Glorot, Y. Bengio, Understanding the difficulty of training deep feedforward neural networks, 2010.
+
+    Examples
+    --------
+    >>> initializer(XavierUniform(), (2, 3)).init_data().shape
+    (2, 3)
     """
 
     def _initialize(self, arr: np.ndarray) -> None:
@@ -329,6 +375,11 @@ class HeNormal(_Scaled):
     ------
     AttrError
         For an unknown mode or nonlinearity, or a slope that is no number.
+
+    Examples
+    --------
+    >>> initializer(HeNormal(), (2, 3)).init_data().shape
+    (2, 3)
     """
 
     def __init__(self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"):
@@ -345,7 +396,13 @@ class HeNormal(_Scaled):
 
 
 class HeUniform(HeNormal):
-    """Uniform values within ``gain * sqrt(3 / n)``; for the parameters see ``HeNormal``."""
+    """Uniform values within ``gain * sqrt(3 / n)``; for the parameters see ``HeNormal``.
+
+    Examples
+    --------
+    >>> initializer(HeUniform(), (2, 3)).init_data().shape
+    (2, 3)
+    """
 
     _distribution = "uniform"
 
@@ -366,6 +423,11 @@ class VarianceScaling(_Scaled):
     ------
     AttrError
         When an argument is not valid.
+
+    Examples
+    --------
+    >>> initializer(VarianceScaling(), (2, 3)).init_data().shape
+    (2, 3)
     """
 
     def __init__(self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"):
@@ -385,6 +447,11 @@ class Orthogonal(Initializer):
     """``gain`` times a matrix with orthonormal rows or columns, whichever are fewer.
 
     The first axis gives the rows; the other axes together give the columns.
+
+    Examples
+    --------
+    >>> initializer(Orthogonal(), (2, 3)).init_data().shape
+    (2, 3)
     """
 
     def __init__(self, gain: float = 1.0):
@@ -398,7 +465,14 @@ class Orthogonal(Initializer):
 
 
 class Identity(Initializer):
-    """A matrix with ones on the diagonal."""
+    """A matrix with ones on the diagonal.
+
+    Examples
+    --------
+    >>> print(initializer(Identity(), (2, 2)).init_data())
+    [[1. 0.]
+     [0. 1.]]
+    """
 
     def _initialize(self, arr: np.ndarray) -> None:
         if arr.ndim != 2:
@@ -413,6 +487,11 @@ class Dirac(Initializer):
     ----------
     groups : int
         Groups of channels; each group returns its own channels.
+
+    Examples
+    --------
+    >>> initializer(Dirac(), (2, 2, 3)).init_data().shape
+    (2, 2, 3)
     """
 
     def __init__(self, groups: int = 1):
@@ -436,6 +515,11 @@ class Sparse(Initializer):
         The fraction of zeros, from 0 to 1, rounded up to whole rows.
     sigma : float
         Standard deviation of the other elements.
+
+    Examples
+    --------
+    >>> initializer(Sparse(0.5), (4, 3)).init_data().shape
+    (4, 3)
     """
 
     def __init__(self, sparsity: float, sigma: float = 0.01):

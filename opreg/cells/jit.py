@@ -119,7 +119,7 @@ class _Kind:
         return (ctx is compiled.ctx and (compiled.training is None or compiled.training is MODE.current().training)
                 and not any(has_attribute(leaf, name) for name in self.missing_attributes for leaf in leaves))
 
-    def renewed(self) -> str | None:
+    def find_change(self) -> str | None:
         """The change that makes all variants invalid, as text; None if one is valid."""
         if self.current is None:
             return None
@@ -189,15 +189,15 @@ class Cache:
         kind = self._kind(function, key, leaves, args, kwargs)
         compiled = kind.current
         if not isinstance(compiled, Compiled) or compiled.certain or not compiled.traced.calls:
-            return self._tried(function, kind, leaves, args, kwargs)
+            return self._call_variants(function, kind, leaves, args, kwargs)
         with ONE_THREAD, self._lock:
             try:
-                return self._tried(function, kind, leaves, args, kwargs)
+                return self._call_variants(function, kind, leaves, args, kwargs)
             finally:
                 kind.signatures.end_run()
 
-    def _tried(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> Any:
+    def _call_variants(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
+                       kwargs: dict[str, Any]) -> Any:
         """Call variants until a run is complete. A run ends early if a value that was read, the form of a hook's
         result, or a spec that a dry run has found, differs from that of the trace."""
         compiled, anew = kind.current, False
@@ -243,7 +243,7 @@ class Cache:
             self._now = kind.used = self._now + 1
             if kind.signatures.left and isinstance(kind.current, Compiled):
                 kind.current = self._as_python(function, kind.signatures.left)
-            changed = kind.renewed()
+            changed = kind.find_change()
             if kind.current is not None:
                 kind.wasted = 0
                 return kind
@@ -347,6 +347,28 @@ def _flatten_arguments(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Ten
     return key, leaves, structure
 
 
+class _MethodCaches(dict[str, Cache]):
+    """The caches of an object's compiled methods, by name.
+
+    Attributes
+    ----------
+    owner : function
+        Gives the object. A copy of the object, which begins with the same attributes, makes caches of its own.
+    """
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: object):
+        super().__init__()
+        try:
+            self.owner: Callable[[], object] = weakref.ref(owner)
+        except TypeError:  # a class with slots
+            self.owner = lambda: owner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, ()  # plans belong to one object and one process
+
+
 #: Attributes of a compiled function itself, beside those of its class.
 _OWN = frozenset({"function", "_cache", "__wrapped__"})
 
@@ -401,8 +423,10 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Jitted:
         if instance is None:
             return self
-        caches = instance.__dict__.setdefault("_methods", {}) if hasattr(instance, "__dict__") else {}
-        name = self.function.__name__
+        attributes, name = getattr(instance, "__dict__", {}), self.function.__name__
+        caches = attributes.get("_methods")
+        if caches.__class__ is not _MethodCaches or caches.owner() is not instance:
+            caches = attributes["_methods"] = _MethodCaches(instance)
         if name not in caches:
             caches[name] = Cache(instance if isinstance(instance, ParameterContainer) else None, self._cache.numbers)
         return Jitted(functools.partial(self.function, instance), caches[name])

@@ -45,7 +45,7 @@ from opreg.symbol.symbol import Symbol
 
 from ..core.bytecode_names import HANDLERS
 from ..core.comparisons import package_of
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.mode import is_np_shape
 from ..core.numpy_random import global_state
 from ..core.registry import unknown_operator
@@ -242,7 +242,7 @@ ARRAYS_AS_TEXT = id(inspect.unwrap(np.array2string).__code__)
 #: Code that reads the environment, also when a library calls it.
 ENVIRONMENT = frozenset(map(id, (type(os.environ).__getitem__.__code__, type(os.environ).__iter__.__code__)))
 #: Code that opens a file to read it, for opreg's readers.
-FILES = id(inspect.unwrap(reading).__code__)
+FILES = id(inspect.unwrap(open_to_read).__code__)
 #: Code that makes a user's ``CustomOpProp``.
 PROPS = id(RegisteredProp.make_use.__code__)
 #: Code that reports a name without an operator.

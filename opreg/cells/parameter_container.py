@@ -398,8 +398,6 @@ class ParameterContainer(BufferContainer):
         for name, value in self.__dict__.items():
             if name in ("_parent", "_jitted"):
                 attributes[name] = None
-            elif name == "_methods":
-                continue  # plans compiled for the old Cell
             elif name == "_hooks":
                 attributes[name] = {kind: Hooks(registered) for kind, registered in value.items()}
             else:
@@ -416,8 +414,7 @@ class ParameterContainer(BufferContainer):
             self.__dict__[name] = Table(self, self.__dict__[name])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**{name: value for name, value in self.__dict__.items() if name != "_methods"}, "_parent": None,
-                "_jitted": None}
+        return {**self.__dict__, "_parent": None, "_jitted": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.ndarray import backward_pass, tape
-from opreg.ndarray.finite import recorded
+from opreg.ndarray.finite import recording_value
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE
@@ -97,7 +97,7 @@ class _Inputs:
         count = len(self._args)
         return function(*values[:count], **dict(zip(self._kwargs, values[count:])))
 
-    def arranged(self, gradients: Sequence[TensorBase], positions: Sequence[int]) -> list[Any]:
+    def nest_gradients(self, gradients: Sequence[TensorBase], positions: Sequence[int]) -> list[Any]:
         """Gradients of the leaves in the structure of the inputs, with None in the place of values that are no
         tensors."""
         leaves = iter(gradients)
@@ -147,7 +147,7 @@ class Pullback:
             by_weight = [_gradient_after_hooks(weight, g) if g is None or weight._hooks else g
                          for weight, g in zip(self._weights, by_weight)]
         if not self._inputs.bare or len(grads) != len(self._positions):
-            grads = self._inputs.arranged(grads, self._positions)
+            grads = self._inputs.nest_gradients(grads, self._positions)
         return grads, by_weight
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
@@ -189,23 +189,25 @@ class _OnTape(Pullback):
             self._variables = [*arguments, *trained]
             of_weights = begin(trained, again)
             entries += of_weights
-        choice = again or recorded(), None
-        token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
         surrounding = STATE.weights
-        if weights:
-            STATE.weights = (*surrounding, *weights)
-        STATE.nested = again
         try:
+            choice = again or recording_value(), None
+            thread["set"](mode.following.get(choice) or mode.recorded(*choice))
+            if weights:
+                STATE.weights = (*surrounding, *weights)
+            STATE.nested = again
             out = inputs.call(function, arguments)
             # A weight that is a result gets the value that it had while the function ran.
             self.heads = [out] if out.__class__ is Tensor and not first_only else [
                 _variable(head, head._entry) if isinstance(head, Parameter) else as_tensor(head)
                 for head in _heads(function, out, first_only)]
         finally:
-            thread["reset"](token)
             STATE.nested, STATE.weights = nested, surrounding
-            if weights:
-                end(trained, of_weights, again)
+            try:
+                thread["set"](mode)
+            finally:
+                if weights:
+                    end(trained, of_weights, again)
         self.out = out if again else _drop_record(out)
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool
@@ -213,9 +215,9 @@ class _OnTape(Pullback):
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
             if getattr(head, "_entry", None) is None:
-                recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
-                heads = [heads[i] for i in recorded]
-                out_grads = None if out_grads is None else [out_grads[i] for i in recorded]
+                recording_value = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
+                heads = [heads[i] for i in recording_value]
+                out_grads = None if out_grads is None else [out_grads[i] for i in recording_value]
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]

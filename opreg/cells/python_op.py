@@ -109,20 +109,20 @@ class Record:
     def run(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function as one step of a plan."""
         if self.place is None:
-            return self._called(values)
+            return self._call_function(values)
         run = self.signatures.replay.pop(self.place, None)
         if run is not None:
             self.latest_run = run
         else:
             try:
-                self._called(values)
+                self._call_function(values)
             except SignatureChanged as change:
                 self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
 
-    def _called(self, values: list[Tensor]) -> Sequence[Tensor]:
+    def _call_function(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function, and check that it has not changed state whose value from before is in the graph."""
         results = self._run(values)
         if self.number is not None:
@@ -138,11 +138,11 @@ class Record:
             return results
         captured = self.assumed.captured
         if not captured:
-            return self._recorded(values, (), followed)
+            return self._record_call(values, (), followed)
         with as_variables(captured) as entries:
-            return self._recorded(values, entries, followed)
+            return self._record_call(values, entries, followed)
 
-    def _recorded(self, values: list[Tensor], captured: Sequence[TapeEntry], followed: bool) -> Sequence[Tensor]:
+    def _record_call(self, values: list[Tensor], captured: Sequence[TapeEntry], followed: bool) -> Sequence[Tensor]:
         """Call the function and record its operators; the last values are arrays with these entries."""
         inputs = []
         for i, value in enumerate(values[:self.read + len(captured)]):
@@ -169,7 +169,7 @@ class Record:
             specs = list(map(spec_of, results))
             same = specs == self.outs and key_of(structure) == key_of(assumed.structure)
         else:
-            results = self._checked(returned)
+            results = self._check_results(returned)
         sources = assumed.sources if same else None
         more: list[Tensor] = []
         if inputs is not None:
@@ -195,7 +195,7 @@ class Record:
         found: tuple[list[NDArray], list[Tensor]] = STATE.outside.captured(entries, self.title)
         return found
 
-    def _checked(self, results: Iterable[Any]) -> list[Tensor]:
+    def _check_results(self, results: Iterable[Any]) -> list[Tensor]:
         checked: list[Any] = [result if result.__class__ in TENSORS else tensor(result) for result in results]
         for i, (result, spec) in enumerate(zip(checked, self.outs)):
             if result._data.shape != spec.shape or result._data.dtype != spec.dtype:
@@ -217,7 +217,7 @@ class Record:
             record.place, record.signatures = (self.place, self._backs), self.signatures
         return record
 
-    def reached(self, heads: Sequence[int]) -> Sequence[int]:
+    def inputs_with_gradient(self, heads: Sequence[int]) -> Sequence[int]:
         """The inputs to which the gradients of some results flow."""
         sources = self.assumed.sources
         return range(len(self.ins)) if sources is None else sorted(frozenset().union(*[sources[i] for i in heads]))
@@ -260,7 +260,7 @@ def _python_grad(g: Value | tuple[Value | None, ...], ins: Sequence[Value], outs
     tops = g if isinstance(g, tuple) else (g,)
     heads = [i for i, top in enumerate(tops) if top is not None]
     gradients: list[Value | None] = [None] * len(ins)
-    targets = record.reached(heads)
+    targets = record.inputs_with_gradient(heads)
     if targets:
         given = [top for top in tops if top is not None]
         found = ins[0]._apply(PYTHON, [*given, *ins], {"record": record.back(heads, targets)})

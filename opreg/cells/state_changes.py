@@ -24,12 +24,12 @@ from ..core.spec import Shape, Spec
 from ..core.value import Value
 from ..typing import Array, ArrayModule
 
-__all__ = ["moving"]
+__all__ = ["with_hidden_states"]
 
 T = TypeVar("T")
 
 
-def moving(op: Op) -> Op:
+def with_hidden_states(op: Op) -> Op:
     """An operator that computes another one and returns the new states as hidden outputs. Its only attribute,
     ``inner``, holds the attributes of the computed operator."""
     if "moving" not in op.related:

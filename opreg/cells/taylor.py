@@ -53,9 +53,12 @@ def _derivative_of(curve: Callable[[TensorBase], Any], tangent: TensorBase) -> C
     return lambda t: jvp(curve, t, tangent)[1]
 
 
-def _floating(values: Several) -> list[TensorBase]:
+def _floating_tensors(values: Several) -> list[TensorBase]:
     """Tensors in a list, with integers cast to float32."""
-    listed = [values] if isinstance(values, TensorBase) else values
+    listed: Any = values if isinstance(values, (list, tuple)) else [values]
+    for each in listed:
+        if not isinstance(each, TensorBase):
+            raise ArgumentError(f"expected tensors, got {type(each).__name__}")
     return [each if is_floating(each._dt) else each._cast(np.dtype(np.float32)) for each in listed]
 
 
@@ -112,7 +115,7 @@ def jet(fn: Callable[..., Any], primals: Several, series: Several) -> tuple[Any,
     >>> print(value, derivatives)
     8.0 [12. 12.  6.]
     """
-    inputs, terms = _floating(primals), _floating(series)
+    inputs, terms = _floating_tensors(primals), _floating_tensors(series)
     orders = terms[0].shape[0] if terms and terms[0].shape else 0
     expected, shapes = [(orders, *value.shape) for value in inputs], [term.shape for term in terms]
     if not orders or expected != shapes:
@@ -142,7 +145,7 @@ def derivative(fn: Callable[..., Any], primals: Several, order: int) -> tuple[An
     """
     if type(order) is not int or order < 1:
         raise ArgumentError(f"derivative: order must be an int of 1 at least, got {order!r}")
-    inputs, series = _floating(primals), []
+    inputs, series = _floating_tensors(primals), []
     for value in inputs:
         first = ops.ones_like(value)
         series.append(ops.stack(first, *[ops.zeros_like(value)] * (order - 1), axis=0, num_args=order))

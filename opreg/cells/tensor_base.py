@@ -83,7 +83,7 @@ class TensorBase(Methods):
         """A list, NumPy array or number as a tensor, as an operand for this one."""
         raise NotImplementedError
 
-    _called, _surface = Value._called, vars(Value)["_surface"]  # not those of arrays, whose results are no tensors
+    _invoke, _surface = Value._invoke, vars(Value)["_surface"]  # not those of arrays, whose results are no tensors
 
     # --------------------------------------------------------------------------------------------- operators
 

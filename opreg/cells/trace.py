@@ -32,7 +32,7 @@ from .bailout import CallSignatures, LeftToPython
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
-from .state_changes import moving
+from .state_changes import with_hidden_states
 from .tensor import tensor, tensor_over
 from .traced_tensor import TRACE_IS_OVER, TracedTensor
 
@@ -145,14 +145,19 @@ class FunctionTracer(Tracer):
     def __enter__(self) -> FunctionTracer:
         # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a 0 is
         # an empty dimension, as outside of traces.
-        token = MODE.set(MODE.current().but(recording=True, np_shape=True))
-        self._before.append((STATE.trace, MODE.tracer, token))
-        STATE.trace = MODE.tracer = self
+        mode = MODE.current()
+        self._before.append((STATE.trace, MODE.tracer, mode))
+        try:
+            STATE.trace = MODE.tracer = self
+            MODE.set(mode.but(recording=True, np_shape=True))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.tracer, token = self._before.pop()
-        MODE.reset(token)
+        STATE.trace, MODE.tracer, mode = self._before.pop()
+        MODE.set(mode)
 
     @property
     def root(self) -> FunctionTracer:
@@ -170,7 +175,7 @@ class FunctionTracer(Tracer):
         raise LeftToPython(f"{root.title} cannot be compiled to a graph: {root.left}", root.left)
 
     @contextlib.contextmanager
-    def running(self, cell: Running) -> Iterator[bool]:
+    def enter_cell(self, cell: Running) -> Iterator[bool]:
         """A context in which a Cell runs, in its mode."""
         self.reads.visit(cell)
         self.cells.append(cell)
@@ -266,7 +271,7 @@ class FunctionTracer(Tracer):
         self.values.pop(id(parameter), None)
         variable = self.read(parameter)
         if variable._entry in self.moved_states:
-            self._reads_moved(variable._entry)
+            self._leave_at_moved_state(variable._entry)
         if hasattr(parameter, "_version"):
             value = self.call(ASSIGNED, [variable, value], {})
         self.values[id(parameter)] = value
@@ -330,7 +335,7 @@ class FunctionTracer(Tracer):
             try:
                 shapes = list(map(unify, [spec.shape for spec in specs], self._measure(node)))
             except Exception as error:
-                self._failed(error, node, ins)
+                self._note_failure(error, node, ins)
                 raise
             specs = [Spec(shape, spec.dtype) for shape, spec in zip(shapes, specs)]
         return specs
@@ -354,7 +359,7 @@ class FunctionTracer(Tracer):
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
         if self.assigns and changed_states(op, attrs):
-            op, attrs, keywords = moving(op), {"inner": attrs}, None
+            op, attrs, keywords = with_hidden_states(op), {"inner": attrs}, None
         if self.assigns and (self.moved_states or op.traits.states):
             self._note_states(op, attrs, inputs)
         return super().add(op, attrs, inputs, keywords)
@@ -369,10 +374,10 @@ class FunctionTracer(Tracer):
                 if entry[0].op is not None:
                     self.leave(f"it assigns {op.signature.auxiliary(attrs)[i - first]}, which {op.name} moves")
             elif entry in self.moved_states:
-                self._reads_moved(entry)
+                self._leave_at_moved_state(entry)
         self.moved_states.update(inputs[i] for i in places)
 
-    def _reads_moved(self, entry: Entry) -> NoReturn:
+    def _leave_at_moved_state(self, entry: Entry) -> NoReturn:
         self.leave(f"it uses {entry[0].name}, which training has moved in the same call")
 
     def _update_states(self, op: Op, node: Node, values: Sequence[Any]) -> None:
@@ -538,7 +543,7 @@ class _Rules(RuleTracer):
         entries = list(inputs)
         for i, state in states:
             entries[i] = trace.read(state)._entry
-        node = super().add(moving(op), {"inner": attrs}, entries)
+        node = super().add(with_hidden_states(op), {"inner": attrs}, entries)
         trace.take_new()
         first = node.count - len(changed_states(op, attrs)) - changed_states(op, attrs)[0]
         for i, state in states:

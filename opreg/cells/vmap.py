@@ -14,7 +14,7 @@ from ..core.registry import ops
 from ..core.spec import show
 from ..errors import ArgumentError, ShapeError
 from . import tree
-from .batching import BatchedValue, mapped
+from .batching import BatchedValue, map_samples
 from .jit import Jitted
 from .pullback import name_of
 from .state import STATE
@@ -76,7 +76,7 @@ class _Vmap:
         def function(*samples: Any) -> Any:
             return self.fn(*tree.rebuild(structure, iter(samples)), **kwargs)
 
-        results, nested = mapped(function, batched_values, size, title)
+        results, nested = map_samples(function, batched_values, size, title)
         out_axes: list[int | None] = []
         _tree_axes(self.out_axes, nested, out_axes, f"{title}: out_axes")
         outs = [_place_samples(result, axis, size, f"{title}: output {i}")

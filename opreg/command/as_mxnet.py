@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from opreg import aliases
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.errors import FileFormatError
 from opreg.porting.run import run_script
 from opreg.porting.source import decoded
@@ -31,7 +31,7 @@ def check_script(path: str) -> None:
     OSError
         When it is missing, a folder, or unreadable.
     """
-    with reading(path) as file:
+    with open_to_read(path) as file:
         try:
             decoded(file.read())
         except SyntaxError as error:

@@ -20,7 +20,6 @@ from opreg.errors import ArgumentError, OpError
 from opreg.testing.report import NOT_ASKED, Report, Verdict
 
 from . import parsing
-from .models import add_import
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -49,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attr", nargs="+", action="extend", default=[], metavar="NAME=VALUE", help="an attribute")
     parser.add_argument("--timeout", type=float, default=_TIMEOUT, metavar="SECONDS",
                         help=f"how long one of the checks may take; {_TIMEOUT:g} by default")
-    add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

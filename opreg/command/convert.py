@@ -22,7 +22,7 @@ from opreg.ndarray.records import Record
 from opreg.onnx.importing.api import read_model
 from opreg.symbol import Symbol
 
-from . import models, plot, weights
+from . import models, parsing, plot, weights
 from .output import add_json, say
 
 __all__ = ["configure", "run"]
@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dynamic", action="store_true", help="let the first axis of its inputs have any length")
     parser.add_argument("--picture", metavar="FILE", help="draw the graph, too: a .svg file, or another as for plot")
     parser.add_argument("--opset", type=int, metavar="N", help="the version of ONNX's operators")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.distributed import launch
 from opreg.errors import ArgumentError
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     if options.timeout is not None and not 0 < options.timeout < math.inf:
         raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
     if not options.m and not os.path.exists(os.path.join(options.program, "__main__.py")):
-        with reading(options.program):
+        with open_to_read(options.program):
             pass
     limit = {} if options.timeout is None else {"OPREG_DISTRIBUTED_TIMEOUT": str(options.timeout)}
     program = [*(["-m"] if options.m else []), options.program, *options.args]

@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from . import parsing, weights
 
-__all__ = ["Model", "add_import", "add_model", "bound", "inputs", "model", "read_onnx", "stated_shapes", "symbol"]
+__all__ = ["Model", "add_model", "bound", "inputs", "model", "read_onnx", "stated_shapes", "symbol"]
 
 _ONNX = ".onnx"
 
@@ -45,13 +45,7 @@ def add_model(parser: argparse.ArgumentParser, what: str = "a -symbol.json file,
                         help="a .npy file; or a shape for random numbers, as 1x3x224x224 or 8x20:int32")
     parser.add_argument("--params", metavar="FILE", help="the weights; by default the last of those beside the graph")
     parser.add_argument("--gpu", action="store_true", help="on a GPU")
-    add_import(parser)
-
-
-def add_import(parser: argparse.ArgumentParser) -> None:
-    """Add the argument for modules that register operators."""
-    parser.add_argument("--import", nargs="+", action="extend", default=[], dest="modules", metavar="MODULE",
-                        help="a module, or a file.py, that registers operators of the graph")
+    parsing.add_import(parser)
 
 
 def symbol(path: str, modules: Sequence[str] = (), shapes: Mapping[str, Sequence[int]] | None = None) -> Symbol:

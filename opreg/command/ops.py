@@ -9,7 +9,7 @@ import sys
 from opreg.core.registry import names, operators
 from opreg.errors import did_you_mean
 
-from . import models, parsing
+from . import parsing
 from .output import add_json, columns, say
 
 __all__ = ["configure", "run"]
@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN",
                         help="a part of a name, or a pattern with * and ?, upper and lower case alike")
     parser.add_argument("--all", action="store_true", help="include operators of gradients and internal ones")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

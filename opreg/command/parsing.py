@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib.util
 import os
@@ -12,13 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.core.spec import as_dtype
 from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.ndarray.npz_file import read_npy
 from opreg.typing import Array
 
-__all__ = ["array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
+__all__ = ["add_import", "array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for modules that register operators."""
+    parser.add_argument("--import", nargs="+", action="extend", default=[], dest="modules", metavar="MODULE",
+                        help="a module, or a file.py, that registers operators of the graph")
 
 
 def split_name(word: str) -> tuple[str, str]:
@@ -91,7 +98,7 @@ def array(text: str) -> Array:
     ('int32', (5,))
     """
     if text.endswith(".npy"):
-        with reading(text) as file:
+        with open_to_read(text) as file:
             return read_npy(file, text)
     size, _, kind = text.partition(":")
     try:
@@ -151,7 +158,7 @@ def imported(name: str) -> ModuleType:
                                 ) from None
         finally:
             sys.path.remove(working_directory)
-    with reading(name):
+    with open_to_read(name):
         pass
     path = os.path.abspath(name)
     stem = os.path.splitext(os.path.basename(path))[0]

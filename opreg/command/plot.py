@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE",
                         help="the picture, svg by default; its suffix decides the format, and .gv is text for Graphviz")
     parser.add_argument("--weights", action="store_true", help="draw weights, too")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

@@ -15,7 +15,7 @@ from opreg.core.rules import Shapes
 from opreg.core.spec import is_floating, is_known
 from opreg.custom.prop import RegisteredProp
 from opreg.errors import ArgumentError, OpError, did_you_mean
-from opreg.testing import examine
+from opreg.testing.checking import examine
 
 from .parsing import imported
 

@@ -19,7 +19,7 @@ __all__ = ["configure", "run"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("what", metavar="NAME|FILE", help="an operator, a graph as JSON, or an .onnx file")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

@@ -11,7 +11,7 @@ from opreg.core.registry import names
 from opreg.errors import nearest
 from opreg.symbol.json import bodies
 
-from . import models
+from . import models, parsing
 from .output import add_json, say
 
 __all__ = ["configure", "missing", "run"]
@@ -22,7 +22,7 @@ _USER = "custom."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="a graph as JSON")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a -symbol.json file, or its name without this suffix; or an "
                                                        ".onnx file")
     parser.add_argument("shapes", nargs="*", metavar="NAME=SHAPE", help="shapes of inputs, as data=1x3x224x224")
-    models.add_import(parser)
+    parsing.add_import(parser)
     add_json(parser)
 
 

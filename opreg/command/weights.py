@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opreg import onnx
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.errors import FileFormatError
 from opreg.ndarray import formats
 from opreg.nn.checkpoint import read_checkpoint
@@ -44,7 +44,7 @@ def load(path: str) -> Weights:
         When it is missing or unreadable.
     """
     if path.endswith(".ckpt"):
-        with reading(path):
+        with open_to_read(path):
             pass
         return Weights(read_checkpoint(path), True)
     if path.endswith(".onnx"):

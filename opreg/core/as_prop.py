@@ -49,7 +49,7 @@ class Prop:
         """Names of the auxiliary states."""
         return list(self.op.signature.auxiliary(self.attrs))
 
-    def _inferred(self, known_ins: Sequence[Any], rule: Callable[..., tuple[list, list]]) -> tuple[list, list, list]:
+    def _apply_rule(self, known_ins: Sequence[Any], rule: Callable[..., tuple[list, list]]) -> tuple[list, list, list]:
         arguments, auxiliary = self.list_arguments(), self.list_auxiliary_states()
         if len(known_ins) not in (len(arguments), len(arguments) + len(auxiliary)):
             raise ArgumentError(f"operator {self.op.name}: {other_count(arguments, len(known_ins))}")
@@ -61,13 +61,13 @@ class Prop:
         """Infer shapes of arguments, outputs and auxiliary states, as lists of lists; None for an unknown shape."""
         ins = [tuple(ANY if dim in (0, None) else int(dim) for dim in shape) if shape else None
                for shape in in_shape]
-        answer = self._inferred(ins, self.op.infer_shapes)
+        answer = self._apply_rule(ins, self.op.infer_shapes)
         return tuple([None if shape is None else [None if dim is ANY else dim for dim in shape]  # type: ignore
                       for shape in group] for group in answer)
 
     def infer_type(self, in_type: Sequence[object]) -> tuple[list, list, list]:
         """Infer dtypes of arguments, outputs and auxiliary states, as NumPy classes; None for an unknown dtype."""
-        answer = self._inferred([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
+        answer = self._apply_rule([None if t is None else as_dtype(t) for t in in_type], self.op.infer_dtypes)
         return tuple([None if t is None else t.type for t in group] for group in answer)  # type: ignore
 
     def create_operator(self, ctx: Context, in_shapes: object, in_dtypes: object) -> BoundOperator:

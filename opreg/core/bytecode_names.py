@@ -21,7 +21,7 @@ _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
 #: Instructions that set a name, with the kind of the name.
 _PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
-_SUBSCRIPTS = frozenset({"BINARY_SUBSCR", "DELETE_SUBSCR", "STORE_SUBSCR"})
+_SUBSCRIPTS = frozenset({"DELETE_SUBSCR", "STORE_SUBSCR"})
 #: A key that is neither a variable nor a constant.
 COMPUTED = object()
 #: Methods of containers that change them and return nothing.
@@ -219,7 +219,7 @@ def _key(steps: Sequence[dis.Instruction], at: int, variables: Mapping[str, Any]
         while steps[at].opname not in _GLOBALS and not steps[at].opname.startswith("LOAD_FAST"):
             at -= 1
         return _variable(steps[at - 1], variables)
-    if second.opname in _SUBSCRIPTS or (second.opname == "BINARY_OP" and second.argrepr == "[]"):
+    if second.opname in _SUBSCRIPTS or _reads_item(second):
         return _variable(first, variables)
     return _variable(second, variables) if first.opname in _ATTRIBUTES and first.argval == "get" else COMPUTED
 
@@ -259,7 +259,12 @@ def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:
     if len(opnames) > 1 and opnames[0].startswith("LOAD_") and opnames[1] == "STORE_SUBSCR":  # table[key] = value
         return True
     subscript = i + 4  # in table[key] += 1, the key and two copies come before the element
-    return opnames[1:3] == ["COPY", "COPY"] and opnames[3:] == ["BINARY_SUBSCR"] and _stores(steps, subscript)
+    return opnames[1:] == ["COPY", "COPY", opnames[-1]] and _reads_item(steps[subscript]) and _stores(steps, subscript)
+
+
+def _reads_item(step: dis.Instruction) -> bool:
+    """Whether an instruction is ``table[key]``, which is an operator of two values since Python 3.14."""
+    return step.opname == "BINARY_SUBSCR" or (step.opname == "BINARY_OP" and step.argrepr == "[]")
 
 
 def _stores(steps: Sequence[dis.Instruction], i: int) -> bool:

@@ -62,7 +62,7 @@ def call(op: Named, args: Sequence[object], keywords: dict[str, Any]) -> Any:
     first = leading_input((*args, *inside, *keywords.values()))
     if first is None:  # NumPy arrays, or nothing
         return INVOKE.function(op, args, keywords)
-    return first._called(op, args, keywords)
+    return first._invoke(op, args, keywords)
 
 
 def leading_input(values: Iterable[object]) -> Any:

@@ -171,7 +171,7 @@ class Events(NotebookTable):
         if by not in _KEYS:
             raise ArgumentError(f"by={by!r}. {did_you_mean(by, _KEYS)}")
         sums: dict[str, list[float]] = {}
-        for span, own_time, _ in self.nested():
+        for span, own_time, _ in self.nested_spans():
             name = _key(span, by)
             if name is not None:
                 row = sums.setdefault(name, [0, 0.0, 0.0])
@@ -181,7 +181,7 @@ class Events(NotebookTable):
         rows = [TableRow(name, int(calls), total, own_time) for name, (calls, total, own_time) in sums.items()]
         return sorted(rows, key=lambda row: -row.own)
 
-    def nested(self) -> list[tuple[Span, float, list[Span]]]:
+    def nested_spans(self) -> list[tuple[Span, float, list[Span]]]:
         """Spans in the order of their starts, each with its time outside of inner spans, and with the outer spans."""
         nested: list[list[Any]] = []
         open_spans: dict[int, list[list[Any]]] = {}  # spans without an end yet, by thread

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ..errors import ArgumentError, FileFormatError, as_op_error
 
-__all__ = ["op_errors", "reading", "INFLATED", "atomic_write", "atomic_writes"]
+__all__ = ["op_errors", "open_to_read", "INFLATED", "atomic_write", "atomic_writes"]
 
 #: The largest ratio of Deflate. A zip, gzip or PNG file that claims more is damaged.
 INFLATED = 1032
@@ -47,7 +47,7 @@ def _name_of_file(path: str | os.PathLike) -> str:
 
 
 @contextmanager
-def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
+def open_to_read(path: str | os.PathLike) -> Iterator[BinaryIO]:
     """Open a file for reading. All readers of files use this function, since it ensures that files are seekable.
 
     Raises
@@ -61,7 +61,7 @@ def reading(path: str | os.PathLike) -> Iterator[BinaryIO]:
 
     Examples
     --------
-    >>> with reading(os.devnull) as file:
+    >>> with open_to_read(os.devnull) as file:
     ...     pass
     Traceback (most recent call last):
     opreg.errors.FileFormatError: /dev/null: expected a file, found a device

@@ -73,10 +73,10 @@ class Node:
 
     def with_inputs(self, inputs: Sequence[Entry]) -> Node:
         """The node with other inputs; the node itself if they are the same."""
-        return self if tuple(inputs) == self.inputs else self.renewed(inputs)
+        return self if tuple(inputs) == self.inputs else self.copy(inputs)
 
-    def renewed(self, inputs: Sequence[Entry], name: str | None = None, attrs: Mapping[str, Any] | None = None,
-                tags: Mapping[str, str] = {}) -> Node:
+    def copy(self, inputs: Sequence[Entry], name: str | None = None, attrs: Mapping[str, Any] | None = None,
+             tags: Mapping[str, str] = {}) -> Node:
         """A copy of the node with other inputs and, if given, another name, other attributes and additional tags."""
         return Node(self.op, self.name if name is None else name, self.attrs if attrs is None else attrs, inputs,
                     self.keywords, {**self.tags, **tags} if tags else self.tags, self.where)

@@ -185,7 +185,7 @@ class Op(Declarations, PropMethods):
             return ins, outs
         results = self.rules.infer(attrs, *self.signature.in_all_places(attrs, ins))
         if self.op_type is not None:
-            results = _shapes_of(self, "infer", results, attrs, complete=False)
+            results = _shapes_of(self, "infer", results, self.signature.outputs(attrs))
         elif not isinstance(results, list):
             results = [results]
         outs = [combined_shape(name, old, new) for name, old, new in zip(self.signature.outputs(attrs), outs, results)]
@@ -271,8 +271,12 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     if op.rules.fill is None:
         return ins
     filled_in = op.rules.fill(attrs, list(op.signature.in_all_places(attrs, ins)), list(outs))
-    filled_in = op.signature.given(attrs, filled_in)
-    return [combined_shape(name, old, new) for name, old, new in zip(op.signature.inputs(attrs), ins, filled_in)]
+    names = op.signature.inputs(attrs)
+    if op.op_type is None or isinstance(filled_in, (list, tuple)):
+        filled_in = op.signature.given(attrs, filled_in)
+    if op.op_type is not None:
+        filled_in = _shapes_of(op, "fill", filled_in, names)
+    return [combined_shape(name, old, new) for name, old, new in zip(names, ins, filled_in)]
 
 
 def shapes_from_data(op: Op, call: Call) -> list[Shape]:
@@ -280,38 +284,39 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     rule: Any = op.rules.infer_from_data
     if op.op_type is not None:
         arrays = op.signature.in_all_places(call.attrs, [call.wrap(data, call.ctx, True) for data in call.ins])
-        return _shapes_of(op, "infer_from_data", rule(call.attrs, *arrays), call.attrs, complete=True)
+        return _shapes_of(op, "infer_from_data", rule(call.attrs, *arrays), op.signature.outputs(call.attrs))
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
             for shape in (answer if isinstance(answer, list) else [answer])]
 
 
-def _shapes_of(op: Op, rule: str, answer: Any, attrs: Attrs, complete: bool) -> list[Any]:
-    """Shapes of the outputs that a user's rule returned, after a check.
+def _shapes_of(op: Op, rule: str, answer: Any, names: Sequence[str]) -> list[Any]:
+    """Shapes that a user's rule returned, after a check: one for each of ``names``.
 
-    Unless ``complete``, a dimension may be ANY; None means the same in shapes that depend on values.
+    Except from ``infer_from_data``, a dimension may be ANY; None means the same in shapes that depend on values, and
+    in those from ``fill`` an unknown shape or dimension.
     """
-    names = op.signature.outputs(attrs)
+    complete, has_unknown = rule == "infer_from_data", rule == "fill" or op.rules.data_dependent
     several = isinstance(answer, (list, tuple)) and len(answer) == len(names) and all(
         shape is None or isinstance(shape, (list, tuple)) for shape in answer)
     shapes = answer if several else [answer]
     result: list[Any] = []
     try:
         for shape in shapes:
-            if shape is None and op.rules.data_dependent and not complete:
+            if shape is None and has_unknown and not complete:
                 result.append(None)
             else:
-                result.append(tuple([_dimension(op, dim, complete) for dim in shape]))
+                result.append(tuple([_dimension(dim, has_unknown, complete) for dim in shape]))
     except TypeError:
         pass
     if len(result) != len(names):
         raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, expected a shape for each "
-                            f"of its outputs ({', '.join(names)}), such as (2, 3)")
+                            f"of its {'inputs' if rule == 'fill' else 'outputs'} ({', '.join(names)}), such as (2, 3)")
     return result
 
 
-def _dimension(op: Op, dim: Any, complete: bool) -> Any:
-    if not complete and (dim is ANY or (dim is None and op.rules.data_dependent)):
+def _dimension(dim: Any, has_unknown: bool, complete: bool) -> Any:
+    if not complete and (dim is ANY or (dim is None and has_unknown)):
         return ANY
     length = index(dim)
     if length < 0:

@@ -14,7 +14,7 @@ from .parameters import Parameters, parameters_of
 from .spec import Shape, as_dtype, common_dtype, is_floating, is_single_or_double
 
 __all__ = ["SAME_TYPE", "BatchedCall", "Attrs", "AttrsRule", "Dtypes", "Norm", "Rule", "Shapes", "EpilogueOperator",
-           "TypeRule", "UnfitDtype", "as_list", "counted", "entering", "does_nothing", "warn_of_none"]
+           "TypeRule", "UnfitDtype", "as_list", "counted", "enter_under", "does_nothing", "warn_of_none"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -241,13 +241,13 @@ def warn_of_none(rule: Callable[..., Any], title: str) -> None:
              where=Where((code.co_filename, code.co_firstlineno)))
 
 
-def entering(table: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
+def enter_under(table: dict[str, Any]) -> Callable[..., Callable[[F], F]]:
     """A decorator, with names as arguments, that enters a function in a table under each of them.
 
     Examples
     --------
     >>> table = {}
-    >>> double = entering(table)("twice", "double")(lambda x: 2 * x)
+    >>> double = enter_under(table)("twice", "double")(lambda x: 2 * x)
     >>> table["twice"](3)
     6
     """
@@ -286,6 +286,20 @@ def counted(returned: object) -> str:
 
 
 def does_nothing(code: types.CodeType) -> bool:
-    """Whether a body is only ``pass``, ``return`` or a docstring."""
-    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
-               for step in dis.get_instructions(code))
+    """Whether a body is only ``pass``, ``return None`` or a docstring.
+
+    Examples
+    --------
+    >>> def later(): "To be written."
+    >>> does_nothing(later.__code__), does_nothing((lambda: 0).__code__)
+    (True, False)
+    """
+    return _instructions(code) == _NOTHING
+
+
+def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
+    return [(step.opname, step.argval) for step in dis.get_instructions(code) if step.opname != "NOP"]
+
+
+#: Instructions of a body that does nothing; each version of Python has its own.
+_NOTHING = _instructions((lambda: None).__code__)

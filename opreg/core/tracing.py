@@ -132,10 +132,10 @@ class Tracer:
         try:
             return op.specs(ins, node.attrs)
         except Exception as error:
-            self._failed(error, node, ins)
+            self._note_failure(error, node, ins)
             raise
 
-    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+    def _note_failure(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add to an error the operator, its place in user code, and its inputs."""
         note(error, f"operator {node.op.name} at {node.where}, on {', '.join(map(str, ins)) or 'no inputs'}")  # type: ignore
 
@@ -243,7 +243,7 @@ class RuleTracer(Tracer):
         declared = node.tags.get("__shape__")
         return [Spec(declared_shape(declared) if declared else None)]
 
-    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+    def _note_failure(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         fail(error, node)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import operator
@@ -15,6 +14,7 @@ from ..errors import ArgumentError
 from .arguments import LateSignature, method_signature, ordered_inputs, split
 from .dispatch import apply
 from .op import Op
+from .parameters import signature_of
 from .patches import Patched
 from .registry import REGISTERED, get, ops
 from .rules import Attrs
@@ -154,7 +154,7 @@ class Value(metaclass=Patched):
 
     A subclass sets ``_rank`` (a call is dispatched to the class of the highest rank among its values), ``_broadcasts``
     (whether its arithmetic broadcasts), and defines ``_apply(op, values, attrs)``. If its functions do more than apply
-    operators, it also defines ``_called(op, args, keywords)``, which calls an operator as users call it, and
+    operators, it also defines ``_invoke(op, args, keywords)``, which calls an operator as users call it, and
     ``_surface(name)``, the users' function of that name.
     """
 
@@ -174,7 +174,7 @@ class Value(metaclass=Patched):
     def _apply(self, op: Op, values: Sequence[Any], attrs: Attrs) -> Any:
         raise NotImplementedError
 
-    def _called(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    def _invoke(self, op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return _call(op, args, keywords)
 
     @classmethod
@@ -244,7 +244,7 @@ def arithmetic(title: str) -> Callable:
         def wrapper(*operands: object, **named: object) -> Any:
             return function(*operands, **{ours.get(key, key): value for key, value in named.items()})
 
-        wrapper.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        wrapper.__signature__ = signature_of(function)  # type: ignore[attr-defined]
         doc += f" They may be named ``{first}`` and ``{second}``, too."
     for surface in (function, wrapper):
         surface.__name__ = surface.__qualname__ = title

@@ -178,7 +178,7 @@ class _ShapeTracer(RuleTracer):
             return self.variable("constant", Spec(value.shape, value.dtype))
         return value._entry  # type: ignore[attr-defined]
 
-    def _failed(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
+    def _note_failure(self, error: Exception, node: Node, ins: Sequence[Spec]) -> None:
         """Add no note to the error, since the caller names the composed operator."""
 
 

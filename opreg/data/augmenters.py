@@ -70,7 +70,14 @@ class Augmenter(SelfDescribing):
 
 
 class SequentialAug(Augmenter):
-    """Augmenters applied in a row."""
+    """Augmenters applied in a row.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> SequentialAug([CenterCropAug((4, 2)), CastAug()])(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (2, 4, 3)
+    """
 
     def __init__(self, ts: Sequence[Augmenter]):
         super().__init__()
@@ -87,7 +94,14 @@ class SequentialAug(Augmenter):
 
 
 class RandomOrderAug(SequentialAug):
-    """Augmenters applied in random order."""
+    """Augmenters applied in random order.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomOrderAug([CenterCropAug((4, 4)), CastAug()])(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, ts: Sequence[Augmenter]):
         super().__init__(list(ts))
@@ -132,7 +146,14 @@ class ForceResizeAug(Augmenter):
 
 
 class RandomCropAug(Augmenter):
-    """Crops images at a random position to ``size``, (width, height)."""
+    """Crops images at a random position to ``size``, (width, height).
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomCropAug((4, 2))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (2, 4, 3)
+    """
 
     def __init__(self, size: Sequence[int], interp: int = 2):
         super().__init__(size=size, interp=interp)
@@ -144,7 +165,14 @@ class RandomCropAug(Augmenter):
 
 class RandomSizedCropAug(Augmenter):
     """Crops images at a random position, with random area and aspect ratio, and resizes them; see
-    `random_size_crop`."""
+    `random_size_crop`.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomSizedCropAug((4, 2), 0.5, (0.9, 1.1))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (2, 4, 3)
+    """
 
     def __init__(self, size: Sequence[int], area: float | Sequence[float], ratio: Sequence[float], interp: int = 2,
                  **kwargs: Any):
@@ -174,7 +202,14 @@ class CenterCropAug(Augmenter):
 
 
 class BrightnessJitterAug(Augmenter):
-    """Changes the brightness by a random factor of up to 1 ± ``brightness``."""
+    """Changes the brightness by a random factor of up to 1 ± ``brightness``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> BrightnessJitterAug(0.2)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, brightness: float):
         super().__init__(brightness=brightness)
@@ -186,7 +221,14 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Changes the contrast by a random factor of up to 1 ± ``contrast``."""
+    """Changes the contrast by a random factor of up to 1 ± ``contrast``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> ContrastJitterAug(0.2)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, contrast: float):
         super().__init__(contrast=contrast)
@@ -202,7 +244,14 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Changes the saturation by a random factor of up to 1 ± ``saturation``."""
+    """Changes the saturation by a random factor of up to 1 ± ``saturation``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> SaturationJitterAug(0.2)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, saturation: float):
         super().__init__(saturation=saturation)
@@ -218,7 +267,14 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Rotates the hue by a random part of up to ± ``hue`` of a half turn."""
+    """Rotates the hue by a random part of up to ± ``hue`` of a half turn.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> HueJitterAug(0.2)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, hue: float):
         super().__init__(hue=hue)
@@ -234,7 +290,14 @@ class HueJitterAug(Augmenter):
 
 
 class ColorJitterAug(RandomOrderAug):
-    """Changes brightness, contrast and saturation in random order; zero settings are skipped."""
+    """Changes brightness, contrast and saturation in random order; zero settings are skipped.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> ColorJitterAug(0.1, 0.1, 0.1)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, brightness: float, contrast: float, saturation: float):
         kinds = ((BrightnessJitterAug, brightness), (ContrastJitterAug, contrast), (SaturationJitterAug, saturation))
@@ -250,6 +313,13 @@ class LightingAug(Augmenter):
         Standard deviation of the noise.
     eigval, eigvec : array
         Variances and principal components.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> import numpy as np
+    >>> LightingAug(0.1, np.ones(3), np.eye(3))(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
     """
 
     def __init__(self, alphastd: float, eigval: Any, eigvec: Any):
@@ -263,7 +333,14 @@ class LightingAug(Augmenter):
 
 
 class ColorNormalizeAug(Augmenter):
-    """Subtracts a mean and divides by a standard deviation; either may be None."""
+    """Subtracts a mean and divides by a standard deviation; either may be None.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> ColorNormalizeAug(mx.nd.array([1.0]), mx.nd.array([2.0]))(mx.nd.full((1, 1, 3), 5.0)).asnumpy()
+    array([[[2., 2., 2.]]], dtype=float32)
+    """
 
     def __init__(self, mean: Any, std: Any):
         super().__init__(mean=mean, std=std)
@@ -275,7 +352,14 @@ class ColorNormalizeAug(Augmenter):
 
 
 class RandomGrayAug(Augmenter):
-    """Makes images gray, with probability ``p``."""
+    """Makes images gray, with probability ``p``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomGrayAug(1.0)(mx.nd.ones((4, 4, 3))).shape
+    (4, 4, 3)
+    """
 
     def __init__(self, p: float):
         super().__init__(p=p)

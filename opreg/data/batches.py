@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.context import cpu, current_context
 from opreg.ndarray.ndarray import NDArray, array
-from opreg.ndarray.sparse_arrays import over_stored
+from opreg.ndarray.sparse_arrays import sparse_array
 from opreg.ndarray.sparse_numbers import Csr
 
 from ..core.settings import Checked, whole_number
@@ -374,7 +374,7 @@ class NDArrayIter(DataIter):
         rows = self._rows[self.cursor]
         in_order = len(rows) and rows[-1] - rows[0] == len(rows) - 1 and not self.shuffle
         key = slice(int(rows[0]), int(rows[-1]) + 1) if in_order else rows
-        return [over_stored(value.rows_at(rows), current_context()) if isinstance(value, Csr) else
+        return [sparse_array(value.rows_at(rows), current_context()) if isinstance(value, Csr) else
                 array(value[(slice(None),) * self._axis(value) + (key,)], dtype=value.dtype) for _, value in arrays]
 
     def getdata(self) -> list[NDArray]:

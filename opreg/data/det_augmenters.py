@@ -151,17 +151,17 @@ class DetRandomCropAug(_RandomWindow):
         self.min_object_covered, self.min_eject_coverage = min_object_covered, min_eject_coverage
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
-        proposal = self._proposed(label, *src.shape[:2])
+        proposal = self._propose(label, *src.shape[:2])
         if proposal is None:
             return src, label
         place, label = proposal
         return fixed_crop(src, *place), label
 
-    def _proposed(self, label: np.ndarray, height: int, width: int) -> tuple[Place, np.ndarray] | None:
+    def _propose(self, label: np.ndarray, height: int, width: int) -> tuple[Place, np.ndarray] | None:
         for ratio, least, most in self._ratios(height, width):
             place = self._drawn(ratio, least, most, height, width)
             if place is not None and self._shows(label, place, height, width):
-                moved = self._moved(label, place, height, width)
+                moved = self._boxes_in_crop(label, place, height, width)
                 if len(moved):
                     return place, moved
         return None
@@ -202,7 +202,7 @@ class DetRandomCropAug(_RandomWindow):
         covered = covered[covered > 0]
         return covered.size > 0 and bool(covered.min() > self.min_object_covered)
 
-    def _moved(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
+    def _boxes_in_crop(self, label: np.ndarray, place: Place, height: int, width: int) -> np.ndarray:
         """The boxes in the coordinates of a crop, without those whose remaining area is too small."""
         x, y, w, h = place[0] / width, place[1] / height, place[2] / width, place[3] / height
         out = label.copy()
@@ -238,7 +238,7 @@ class DetRandomPadAug(_RandomWindow):
 
     def __call__(self, src: NDArray, label: np.ndarray) -> Sample:
         height, width = src.shape[:2]
-        place = self._proposed(height, width)
+        place = self._propose(height, width)
         if place is None:
             return src, label
         x, y, w, h = place
@@ -246,7 +246,7 @@ class DetRandomPadAug(_RandomWindow):
         label[:, 1:5] = (label[:, 1:5] * (width, height, width, height) + (x, y, x, y)) / (w, h, w, h)
         return copyMakeBorder(src, y, h - y - height, x, w - x - width, values=self.pad_val), label
 
-    def _proposed(self, height: int, width: int) -> Place | None:
+    def _propose(self, height: int, width: int) -> Place | None:
         for ratio, least, most in self._ratios(height, width):
             h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
             if round(h * ratio) < width:

@@ -95,7 +95,7 @@ class ImageDetIter(ImageIter):
             raise _UnusableSample(f"image {self._key} has no box with an area")
         return boxes
 
-    def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
+    def _prepare_sample(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
         self.check_valid_image([image])
         image, boxes = self.augmentation_transform(image, self._parse_label(label))
         if boxes.ndim != 2 or boxes.shape[1] < 5 or not np.any(
@@ -169,7 +169,7 @@ class ImageDetIter(ImageIter):
         """
         mean, std = colors("mean", mean, MEAN), colors("std", std, DEVIATION)
         while True:
-            samples = self._decoded(1)
+            samples = self._decode_samples(1)
             if not samples:
                 return
             label, image = samples[0]

@@ -15,7 +15,7 @@ import numpy as np
 from opreg.ndarray import NDArray, array, transpose
 
 from ..core import threads
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..errors import ArgumentError, DTypeError, FileFormatError, OpError, ShapeError, did_you_mean, note
 from .augmenters import CreateAugmenter
 from .batches import DataBatch, DataIter
@@ -36,7 +36,7 @@ def listed_images(path: str, dtype: Any = "float32") -> dict[int, tuple[np.ndarr
         If a line has another form; the message names it.
     """
     images: dict[int, tuple[np.ndarray, str]] = {}
-    with reading(path) as file:
+    with open_to_read(path) as file:
         for number, line in enumerate(file, 1):
             try:
                 key, *labels, name = line.decode().rstrip("\r\n").split("\t")
@@ -193,7 +193,7 @@ class ImageIter(DataIter):
             raise FileFormatError(f"ImageIter: the list of labels has no entry for image {key}")
         return self.imglist[key][0], image
 
-    def _decoded(self, count: int) -> list[tuple[Any, NDArray]]:
+    def _decode_samples(self, count: int) -> list[tuple[Any, NDArray]]:
         """Labels and decoded images of up to ``count`` next samples."""
         samples: list[tuple[Any, Any, bytes]] = []
         try:
@@ -225,19 +225,19 @@ class ImageIter(DataIter):
         """Images and labels of up to ``count`` next samples, in the batch's layout."""
         images: list[tuple[np.ndarray, np.ndarray]] = []
         while len(images) < count:
-            samples = self._decoded(count - len(images))
+            samples = self._decode_samples(count - len(images))
             if not samples:
                 break
             for label, image in samples:
                 try:
-                    images.append(self._prepared(label, image))
+                    images.append(self._prepare_sample(label, image))
                 except OpError:
                     raise
                 except RuntimeError as error:  # a subclass raises it to skip the sample
                     logging.debug("image left out: %s", error)
         return images
 
-    def _prepared(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
+    def _prepare_sample(self, label: Any, image: NDArray) -> tuple[np.ndarray, np.ndarray]:
         """Label and image of a sample, in the batch's layout."""
         self.check_valid_image([image])
         pixels = self.postprocess_data(self.augmentation_transform(image)).asnumpy()
@@ -289,7 +289,7 @@ class ImageIter(DataIter):
 
     def read_image(self, fname: str) -> bytes:
         """The encoded image in a file."""
-        with reading(os.path.join(self.path_root or "", fname)) as file:
+        with open_to_read(os.path.join(self.path_root or "", fname)) as file:
             return file.read()
 
     def augmentation_transform(self, data: NDArray) -> NDArray:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError, did_you_mean
 from .mindrecord_format import COUNT, FIELD, LENGTH, SHIFTS, TYPES, is_blob
@@ -38,10 +38,10 @@ class RecordFile:
 
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
-        with reading(path) as file:
+        with open_to_read(path) as file:
             self.size = os.fstat(file.fileno()).st_size
             if self.size < 8:
-                self._damaged("it is shorter than a header")
+                self._raise_damaged("it is shorter than a header")
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             header = json.loads(self._data[8:8 + self._number(0, self.size - 8)])
@@ -53,28 +53,28 @@ class RecordFile:
                 header["page_size"]), int(page["page_size"])) for page in header["page"]]
             unknown = [name for name, kind in self.fields.items() if kind["type"] not in TYPES]
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-            self._damaged(f"its header cannot be read ({error})")
+            self._raise_damaged(f"its header cannot be read ({error})")
         if unknown or any(name not in self.fields for name in self.blobs):
-            self._damaged(f"the schema has a field of an unknown type, among {', '.join(self.fields)}")
+            self._raise_damaged(f"the schema has a field of an unknown type, among {', '.join(self.fields)}")
         if any(begin < 0 or length < 0 or begin + length > self.size for _, begin, length in pages):
-            self._damaged("it is shorter than its pages")
+            self._raise_damaged("it is shorter than its pages")
         self._raw, self._blob = [[place for page, begin, length in pages if page == kind
                                   for place in self._places(begin, begin + length)]
                                  for kind in ("RAW_DATA", "BLOB_DATA")]
         if self.blobs and len(self._blob) != len(self._raw):
-            self._damaged(f"{len(self._raw)} rows, and blobs of {len(self._blob)}")
+            self._raise_damaged(f"{len(self._raw)} rows, and blobs of {len(self._blob)}")
 
     def __len__(self) -> int:
         return len(self._raw)
 
-    def _damaged(self, what: str) -> NoReturn:
+    def _raise_damaged(self, what: str) -> NoReturn:
         raise FileFormatError(f"{self.path}: no MindRecord file, or a damaged one: {what}")
 
     def _number(self, at: int, most: int) -> int:
         """The length at an offset, which must not be above ``most``."""
         length: int = LENGTH.unpack_from(self._data, at)[0]
         if length > most:
-            self._damaged(f"a part of {length} bytes where there are {most}")
+            self._raise_damaged(f"a part of {length} bytes where there are {most}")
         return length
 
     def _places(self, at: int, end: int) -> Iterator[tuple[int, int]]:
@@ -82,7 +82,7 @@ class RecordFile:
         while at < end:
             begin = at + 8
             if begin > end:
-                self._damaged("a page ends within a row")
+                self._raise_damaged("a page ends within a row")
             at = begin + self._number(at, end - begin)
             yield begin, at
 
@@ -92,9 +92,9 @@ class RecordFile:
         try:
             plain, left = _unpacked(memoryview(self._data[begin:end]), 0)
         except (struct.error, IndexError, UnicodeDecodeError, RecursionError):
-            self._damaged(f"row {number} cannot be read")
+            self._raise_damaged(f"row {number} cannot be read")
         if not isinstance(plain, dict) or left != end - begin:
-            self._damaged(f"row {number} is no map of fields")
+            self._raise_damaged(f"row {number} is no map of fields")
         values = {name: plain[name] for name, kind in self.fields.items() if name in plain and not is_blob(kind)}
         if not self.blobs:
             return values
@@ -103,11 +103,12 @@ class RecordFile:
             length = end - begin
             if len(self.blobs) > 1:
                 if end - begin < 8:
-                    self._damaged(f"row {number} has no field {name!r}")
+                    self._raise_damaged(f"row {number} has no field {name!r}")
                 length = FIELD.unpack_from(self._data, begin)[0]
                 begin += 8
                 if length > end - begin:
-                    self._damaged(f"row {number}: field {name!r} has {length} bytes, where there are {end - begin}")
+                    self._raise_damaged(
+                        f"row {number}: field {name!r} has {length} bytes, where there are {end - begin}")
             values[name] = self._value(name, self._data[begin:begin + length])
             begin += length
         return values
@@ -121,7 +122,7 @@ class RecordFile:
             flat = _lengthened(data) if kind["type"].startswith("int") else np.frombuffer(data, kind["type"])
             return flat.astype(kind["type"]).reshape(kind["shape"])
         except (ValueError, struct.error):
-            self._damaged(f"field {name!r} is no array of {kind['type']} and shape {kind['shape']}")
+            self._raise_damaged(f"field {name!r} is no array of {kind['type']} and shape {kind['shape']}")
 
 
 def _lengthened(data: bytes) -> np.ndarray:

@@ -141,7 +141,7 @@ class FileWriter(Checked):
                                 f"{', '.join(map(str, row)) if isinstance(row, Mapping) else type(row).__name__}")
         plain, blobs, saved = {}, [], 0
         for name, kind in self._schema.items():
-            value = _checked(name, kind, row[name])
+            value = _field_value(name, kind, row[name])
             if not is_blob(kind):
                 plain[name] = value
             elif kind["type"] == "bytes":
@@ -221,7 +221,7 @@ class _Pages:
         self.file.write(LENGTH.pack(len(text)) + text)
 
 
-def _checked(name: str, kind: Mapping[str, Any], value: Any) -> Any:
+def _field_value(name: str, kind: Mapping[str, Any], value: Any) -> Any:
     """A value of the field's type, or an error."""
     if "shape" in kind:
         shape = tuple(kind["shape"])

@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import array
 
-from ..core.files import INFLATED, reading
+from ..core.files import INFLATED, open_to_read
 from ..core.spec import as_dtype, is_floating
 from ..errors import ArgumentError, DTypeError, FileFormatError, ShapeError
 from ..typing import DTypeLike
@@ -40,7 +40,7 @@ def read_idx(path: str | os.PathLike) -> np.ndarray:
     FileFormatError
         If the file has another format, or not as many bytes as its header states.
     """
-    with reading(path) as file:
+    with open_to_read(path) as file:
         length = file.seek(0, os.SEEK_END)
         file.seek(0)
         packed = file.read(2) == b"\x1f\x8b"

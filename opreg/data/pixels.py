@@ -18,8 +18,9 @@ import numpy as np
 from opreg.ndarray import NDArray, array
 from opreg.ndarray import _internal as operators
 
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.named_errors import name_errors
+from ..core.settings import number
 from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords, warn
 from . import codec
 
@@ -65,7 +66,7 @@ def imdecode(buf: bytes | bytearray | memoryview | np.ndarray | NDArray, flag: i
 def imread(filename: str | os.PathLike, flag: int = 1, to_rgb: bool | int = True, out: NDArray | None = None
            ) -> NDArray:
     """Reads and decodes an image file; see `imdecode`."""
-    with reading(filename) as file:
+    with open_to_read(filename) as file:
         return _decode(file.read(), flag, to_rgb, out, os.fspath(filename))
 
 
@@ -131,6 +132,12 @@ def copyMakeBorder(src: NDArray, top: int, bot: int, left: int, right: int, type
     type : int
         Content of the border: 0, constant (``values`` per channel, or ``value``); 1, the edge pixels repeated; 2,
         reflected; 3, wrapped around; 4, reflected without the edge pixels.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> copyMakeBorder(mx.nd.ones((8, 8, 3), dtype="uint8"), 1, 1, 2, 2).shape
+    (10, 12, 3)
     """
     # OpenCV's flag 16 (isolated): no pixel outside the image is read.
     return operators._cvcopyMakeBorder(
@@ -234,9 +241,19 @@ def random_size_crop(src: NDArray, size: Sequence[int], area: float | Sequence[f
         Smallest area relative to the image, or smallest and largest.
     ratio : pair of floats
         Smallest and largest ratio of width to height.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> random_size_crop(mx.nd.ones((8, 8, 3), dtype="uint8"), (4, 2), 0.5, (0.9, 1.1))[0].shape
+    (2, 4, 3)
     """
     area = old_area("random_size_crop", area, keywords)
     lowest, highest = (area, 1.0) if isinstance(area, Number) else area  # type: ignore[misc]
+    for limit in (lowest, highest):
+        number("random_size_crop: area", limit, 0)
+    for limit in ratio:
+        number("random_size_crop: ratio", limit, 0, inside=True)
     height, width, _ = src.shape
     for _ in range(10):
         target = random.uniform(lowest, highest) * (height * width)  # type: ignore[arg-type]
@@ -284,6 +301,12 @@ def imrotate(src: NDArray, rotation_degrees: float | NDArray, zoom_in: bool = Fa
         Angle of rotation in degrees, or one angle per image.
     zoom_in, zoom_out : bool
         Whether to zoom in until no corner is empty, or out until nothing is cut off.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> imrotate(mx.nd.ones((3, 8, 8)), 90).shape
+    (3, 8, 8)
     """
     if zoom_in and zoom_out:
         raise ArgumentError("imrotate: zoom_in and zoom_out exclude each other")
@@ -324,7 +347,14 @@ def _source_positions(height: int, width: int, angle: float, zoom_in: bool, zoom
 
 def random_rotate(src: NDArray, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False
                   ) -> NDArray:
-    """Rotates images around their center, each by a random angle within limits; see `imrotate`."""
+    """Rotates images around their center, each by a random angle within limits; see `imrotate`.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> random_rotate(mx.nd.ones((3, 8, 8)), (-10, 10)).shape
+    (3, 8, 8)
+    """
     angles: Any
     if src.ndim == 3:
         angles = np.random.uniform(*angle_limits)  # noqa: NPY002 (the generator that programs seed)

@@ -153,10 +153,10 @@ class Augmentation:
             part = place(height, width, self.data_shape[1], self.data_shape[2], rng if self.rand_crop else None)
             image = resize(image, height, width, method, part)  # only the part that the crop needs is computed
         else:
-            image = self._moved(resize(image, height, width, chosen(self.inter_method, rng)), rng)
+            image = self._rotate_and_pad(resize(image, height, width, chosen(self.inter_method, rng)), rng)
             image = self._cropped(image, rng)
         if image.shape[2] == 3:
-            image = self._recolored(image, rng)
+            image = self._change_colors(image, rng)
         return image
 
     @functools.cached_property
@@ -178,15 +178,15 @@ class Augmentation:
             return self.min_aspect_ratio, self.max_aspect_ratio
         return 1 - self.max_aspect_ratio, 1 + self.max_aspect_ratio
 
-    def _moved(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _rotate_and_pad(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         """The image rotated, sheared and scaled around its center, and padded."""
         if self._moves:
-            image = self._turned(image, rng)
+            image = self._rotate_and_scale(image, rng)
         if self.pad > 0:
             image = np.pad(image, ((self.pad, self.pad), (self.pad, self.pad), (0, 0)), constant_values=self.fill_value)
         return image
 
-    def _turned(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _rotate_and_scale(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         shear = rng.uniform(-self.max_shear_ratio, self.max_shear_ratio)
         angle = self.rotate if self.rotate > 0 else rng.integers(-self.max_rotate_angle, self.max_rotate_angle + 1)
         scale = rng.uniform(self.min_random_scale, self.max_random_scale)
@@ -232,7 +232,7 @@ class Augmentation:
         scale = min(1, image.shape[0] / height, image.shape[1] / width)
         return crop(image, max(1, int(height * scale)), max(1, int(width * scale)), None)
 
-    def _recolored(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _change_colors(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         changes: list[Callable[[Pixels], Pixels]] = []
         kinds = ((_brighter, self.brightness), (_change_contrast, self.contrast), (_change_saturation, self.saturation))
         for change, share in kinds:

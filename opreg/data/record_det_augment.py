@@ -105,7 +105,7 @@ class DetAugmentation:
         if self.resize > 0:
             height, width = shorter(image.shape[0], image.shape[1], self.resize)
             image = resize(image, height, width, chosen(self.inter_method, rng))
-        image = self._recolored(image, rng)
+        image = self._change_colors(image, rng)
         if self.rand_mirror_prob > 0 and rng.random() < self.rand_mirror_prob:
             image = image[:, ::-1]
             rows = rows.copy()
@@ -116,7 +116,7 @@ class DetAugmentation:
             image, rows = self._cropped(image, rows, rng)
         return self._fitted(image, rng), np.concatenate([head, rows.ravel()]).astype(np.float32)
 
-    def _recolored(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _change_colors(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         changes = []
         for name in ("hue", "illumination", "saturation", "contrast"):
             most, share = getattr(self, f"max_random_{name}"), getattr(self, f"random_{name}_prob")

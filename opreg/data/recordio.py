@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from ..core.files import atomic_write, atomic_writes, op_errors, reading
+from ..core.files import atomic_write, atomic_writes, op_errors, open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import Checked
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
@@ -71,7 +71,7 @@ class _Reader:
 
     def __init__(self, path: str):
         opened = ExitStack()
-        self.file = cast(io.BufferedReader, opened.enter_context(reading(path)))
+        self.file = cast(io.BufferedReader, opened.enter_context(open_to_read(path)))
         self.close = weakref.finalize(self, opened.close)
         with op_errors():
             self.size = os.fstat(self.file.fileno()).st_size
@@ -364,7 +364,7 @@ class MXIndexedRecordIO(MXRecordIO):
                 raise
 
     def _read_index(self) -> None:
-        with reading(self.idx_path) as file:
+        with open_to_read(self.idx_path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     parts = line.decode().strip().split("\t")
@@ -456,6 +456,11 @@ def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     ------
     FileFormatError
         If the record is shorter than its header states.
+
+    Examples
+    --------
+    >>> unpack(pack(IRHeader(0, 2.0, 7, 0), b"text"))[1]
+    b'text'
     """
     if len(s) < _IMAGE_HEAD.size:
         raise FileFormatError(f"a record of {len(s)} bytes is too short for the header of an image, "
@@ -483,6 +488,12 @@ def pack_img(header: Sequence[Any], img: np.ndarray, quality: int = 95, img_fmt:
         Quality of a JPEG, 0 to 100, or compression level of a PNG, 0 to 9.
     img_fmt : str
         File format: ".jpg" or ".png".
+
+    Examples
+    --------
+    >>> image = np.zeros((4, 4, 3), np.uint8)
+    >>> unpack_img(pack_img(IRHeader(0, 1.0, 0, 0), image, img_fmt=".png"))[1].shape
+    (4, 4, 3)
     """
     return pack(header, codec.encode(_swap_red_and_blue(np.asarray(img)), img_fmt, quality))
 
@@ -502,6 +513,13 @@ def unpack_img(s: bytes, iscolor: int = -1) -> tuple[IRHeader, np.ndarray]:
     IRHeader, numpy.ndarray
         The image has the shape (height, width, channels), in OpenCV's channel order blue, green, red and alpha; a
         grayscale image has (height, width).
+
+    Examples
+    --------
+    >>> packed = pack_img(IRHeader(0, 1.0, 0, 0), np.zeros((4, 4, 3), np.uint8), img_fmt=".png")
+    >>> header, image = unpack_img(packed)
+    >>> float(header.label), image.shape
+    (1.0, (4, 4, 3))
     """
     if iscolor not in (-1, 0, 1):
         raise ArgumentError(f"iscolor={iscolor!r}: expected -1, 0 or 1")

@@ -14,11 +14,11 @@ import numpy as np
 
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray, array
-from opreg.ndarray.sparse_arrays import over_stored
+from opreg.ndarray.sparse_arrays import sparse_array
 from opreg.ndarray.sparse_numbers import INDEX, Csr
 
 from ..core.array_module import backend
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.spec import Shape, as_dtype, is_floating, is_numpy_float
 from ..errors import ArgumentError, FileFormatError, ShapeError, note
 from ..typing import DTypeLike
@@ -160,7 +160,7 @@ class CSVIter(_RowsOfFiles):
 def _read_csv(path: str | os.PathLike, shape: object, dtype: np.dtype) -> np.ndarray:
     """The rows of a CSV file."""
     shape = _shape_of_row(path, shape)
-    with reading(path) as file:
+    with open_to_read(path) as file:
         if not file.read(1):
             raise FileFormatError(f"{path}: expected rows of numbers, the file is empty")
         try:
@@ -266,7 +266,7 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
     convert = _converter(dtype)
     code = "d" if is_floating(dtype) else "Q" if dtype.kind == "u" else "q"
     labels, values, columns, ends = numbers(code), numbers(code), numbers("q"), numbers("q")
-    with reading(path) as file:
+    with open_to_read(path) as file:
         text = file.read()
     size, place = -(-len(text) // parts), 0
     for number, line in enumerate(text.splitlines(keepends=True), 1):
@@ -299,4 +299,4 @@ def _columns(path: str | os.PathLike, shape: object, dtype: np.dtype, part: int,
     order = np.lexsort((stored_columns, np.repeat(np.arange(len(labels)), np.diff(indptr))))
     with np.errstate(over="ignore"):
         stored = Csr(np.array(values).astype(dtype)[order], stored_columns[order], indptr, (len(labels), shape[0]))
-        return over_stored(stored, cpu()), np.array(labels).astype(dtype)
+        return sparse_array(stored, cpu()), np.array(labels).astype(dtype)

@@ -57,7 +57,7 @@ class _MpiRequest(Request):
                     if not request.Test():
                         return False
             except Exception as error:
-                raise refused(self._position, error) from None
+                raise mpi_error(self._position, error) from None
             self._done = True
             if self._finish is not None:
                 self._finish()
@@ -67,11 +67,11 @@ class _MpiRequest(Request):
     def wait(self) -> Array:
         if not self._done and not self.test():
             arrived = self._requests[1].Test if len(self._requests) > 1 else None
-            self._watch.until(self.test, self._position, arrived)
+            self._watch.wait_until(self.test, self._position, arrived)
         return self._result
 
 
-def refused(position: Position, error: Exception) -> OpError:
+def mpi_error(position: Position, error: Exception) -> OpError:
     """An MPI error as a RankError or OpError."""
     return RankError(f"call {position.number}, {position.call}: MPI says: {error}; another rank may have passed a "
                      f"different size, or have ended")
@@ -127,7 +127,7 @@ class MpiGroup(Group):
             if not between_two and sent.nbytes >= _LARGE:
                 requests.append(self._control.Ibarrier())
         except self._mpi.Exception as error:
-            raise refused(position, error) from None
+            raise mpi_error(position, error) from None
         return _MpiRequest(out, self._watch, position, requests, finish, (sent, received))
 
     def _between_devices(self, array: Array) -> Nccl | None:
@@ -187,7 +187,7 @@ class MpiGroup(Group):
 
     def barrier(self) -> None:
         self._count += 1
-        self._watch.until(self._comm.Ibarrier().Test, self._position("barrier"))
+        self._watch.wait_until(self._comm.Ibarrier().Test, self._position("barrier"))
 
     def exchange(self, value: object) -> list[object]:
         return self._exchange(value, "exchange")
@@ -198,9 +198,9 @@ class MpiGroup(Group):
         position = self._position(call)
         payload = np.frombuffer(self._mpi.pickle.dumps(value), np.uint8)
         lengths = np.empty(self.size, np.int64)
-        self._watch.until(self._control.Iallgather(np.array([payload.size], np.int64), lengths).Test, position)
+        self._watch.wait_until(self._control.Iallgather(np.array([payload.size], np.int64), lengths).Test, position)
         everything = np.empty(lengths.sum(), np.uint8)
-        self._watch.until(self._control.Iallgatherv(payload, [everything, lengths]).Test, position)
+        self._watch.wait_until(self._control.Iallgatherv(payload, [everything, lengths]).Test, position)
         parts = np.split(everything, np.cumsum(lengths)[:-1])
         return [self._mpi.pickle.loads(part.tobytes()) for part in parts]
 
@@ -239,7 +239,7 @@ class MpiGroup(Group):
             self._control.Irecv(np.empty(1, np.uint8), rank, tag) for rank in others]
         position = Position(f"before {text}", tuple(world_ranks), 0, f"the new group {text}")
         self._watch.positions[position.group] = position
-        self._watch.until(lambda: all(request.Test() for request in requests), position)
+        self._watch.wait_until(lambda: all(request.Test() for request in requests), position)
 
 
 def _flat(array: np.ndarray, dtype: np.dtype | type) -> np.ndarray:

@@ -70,4 +70,4 @@ class MpiWindow(Window):
         self._watch.glance(self._position)
 
     def _wait_until(self, test: Callable[[], bool]) -> None:
-        self._watch.until(test, self._position)
+        self._watch.wait_until(test, self._position)

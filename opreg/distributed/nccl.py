@@ -76,7 +76,7 @@ class Nccl:
         """Start a call on a contiguous array."""
         if len(self._under_way) >= _MOST:
             event, before = self._under_way.popleft()
-            self._watch.until(lambda: bool(event.done), before)
+            self._watch.wait_until(lambda: bool(event.done), before)
         if call.op and array.dtype.name not in self._types:
             raise DTypeError(f"{call}: NCCL cannot compute with {array.dtype}")
         received = out if out.flags.c_contiguous else self._xp.empty(out.shape, out.dtype)

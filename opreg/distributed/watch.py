@@ -69,7 +69,7 @@ class Position(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """Message between ranks: a rank has ``failed``, with a reason; or waits (``wait``), or has ``ended``, at a
+    """Message between ranks: a rank has ``report_failure``, with a reason; or waits (``wait``), or has ``ended``, at a
     position."""
 
     kind: str
@@ -113,8 +113,8 @@ class Watch:
 
     # ------------------------------------------------------------------------------------------------- waiting
 
-    def until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None,
-              limit: float | None = None) -> None:
+    def wait_until(self, test: Callable[[], bool], position: Position, arrived: Callable[[], bool] | None = None,
+                   limit: float | None = None) -> None:
         """Wait until a test succeeds.
 
         Parameters
@@ -236,7 +236,7 @@ class Watch:
         goodbye = Position("", tuple(everyone), 0, "the end of the program")
         try:
             # a rank whose memory others may use waits for them without limit
-            self.until(self._control.Ibarrier().Test, goodbye, limit=math.inf if self.at_end else None)
+            self.wait_until(self._control.Ibarrier().Test, goodbye, limit=math.inf if self.at_end else None)
         except RankError as error:
             print(f"opreg: {error}", file=sys.stderr, flush=True)
             self._end()
@@ -249,9 +249,9 @@ class Watch:
         sys.stdout.flush()
         sys.stderr.flush()
         if os.getpid() == self._process:
-            self.failed("".join(traceback.format_exception_only(kind, error)).strip())
+            self.report_failure("".join(traceback.format_exception_only(kind, error)).strip())
 
-    def failed(self, reason: str) -> None:
+    def report_failure(self, reason: str) -> None:
         """Report to the others why this rank cannot continue, give them time to report, and end all processes."""
         self._over = True
         self._send_note("failed", reason, range(self.size))

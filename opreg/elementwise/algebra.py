@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ..core.keys import exact
-from .expression import PRIMITIVES, Expression, Instruction, Primitive, extracted
+from .expression import PRIMITIVES, Expression, Instruction, Primitive, extract_registers
 
 __all__ = ["factored"]
 
@@ -50,12 +50,12 @@ def factored(expression: Expression) -> Expression:
     if not sums.terms:
         return expression
     chosen = dict(sums.terms)
-    best = sums.arranged(chosen)
+    best = sums.rewrite_sums(chosen)
     for register in sums.terms if len(chosen) > 1 else ():
         remaining = {candidate: terms for candidate, terms in chosen.items() if candidate != register}
-        arranged = sums.arranged(remaining)
-        if len(arranged.code) < len(best.code):
-            best, chosen = arranged, remaining
+        rewritten = sums.rewrite_sums(remaining)
+        if len(rewritten.code) < len(best.code):
+            best, chosen = rewritten, remaining
     return best if len(best.code) < len(expression.code) and _in_order(best) else expression
 
 
@@ -138,7 +138,7 @@ class _Sums:
                 return constant, powers
         return 1.0, {register: 1}
 
-    def arranged(self, chosen: dict[int, list[Product]]) -> Expression:
+    def rewrite_sums(self, chosen: dict[int, list[Product]]) -> Expression:
         """The expression with the chosen sums rewritten, without instructions that are no longer needed."""
         expression = self.expression
         writer = _Writer(expression.arity)
@@ -266,4 +266,4 @@ class _Writer:
     def finish(self, results: Sequence[int | float]) -> Expression:
         """The expression with these results, without instructions that they do not need."""
         inputs = range(self.arity)
-        return extracted(Expression.of(self.arity, self.code, results), results, inputs, inputs)[0]
+        return extract_registers(Expression.of(self.arity, self.code, results), results, inputs, inputs)[0]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.keys import exact
-from .expression import Expression, Instruction, Primitive, extracted
+from .expression import Expression, Instruction, Primitive, extract_registers
 
 __all__ = ["Composition"]
 
@@ -72,5 +72,5 @@ class Composition:
 
         code = [Instruction(prim, tuple(map(placed, args))) for prim, args in self._code]
         results = list(map(placed, results))
-        expression, read = extracted(Expression.of(self.arity, code, results), results, range(self.arity))
+        expression, read = extract_registers(Expression.of(self.arity, code, results), results, range(self.arity))
         return expression, [order[i] for i in read]

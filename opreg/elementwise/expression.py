@@ -35,7 +35,7 @@ from .primitives import KEPT, Operand, Primitive, Term
 from .settings import Answers, Setting
 
 __all__ = ["Expression", "Instruction", "OpenExpressions", "Resolved", "trace", "derive", "accepts_expression",
-           "compiled", "extracted", "in_order", "lowered"]
+           "compiled", "extract_registers", "in_order", "apply_operator"]
 
 # Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
@@ -158,11 +158,11 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        return self._prepared(xp, dtype, self._functions(xp))(self.constants(xp, dtype))
+        return self._bind_functions(xp, dtype, self._functions(xp))(self.constants(xp, dtype))
 
     def open(self, xp: ArrayModule, dtype: np.dtype) -> Callable[[Sequence[Any]], Callable[..., Any]]:
         """The function of ``on`` for any ``constants``, as a function of these."""
-        return self._prepared(xp, dtype, self._functions(xp))
+        return self._bind_functions(xp, dtype, self._functions(xp))
 
     def constants(self, xp: ArrayModule, dtype: np.dtype) -> list[Any]:
         """The constants of all instructions, in the form in which the function of ``on`` holds them; settings as they
@@ -186,9 +186,9 @@ class Expression:
         if dtype.kind not in "iu" or self._integer_dtype(dtype)[0] != dtype:
             return None
         functions = [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code]
-        return self._prepared(np, dtype, functions)(self.constants(np, dtype))
+        return self._bind_functions(np, dtype, functions)(self.constants(np, dtype))
 
-    def _prepared(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]
+    def _bind_functions(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]
                   ) -> Callable[[Sequence[Any]], Callable[..., Any]]:
         count = sum([not isinstance(a, int) for _, args in self.code for a in args])
         if len(functions) == 1 and self.result == self.arity and not functions[0][2]:
@@ -322,7 +322,7 @@ class Expression:
         registers = list(ins)
         for prim, args in self.code:
             values = [registers[a] if isinstance(a, int) else a for a in args]
-            registers.append(lowered(prim, values, broadcasts))
+            registers.append(apply_operator(prim, values, broadcasts))
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
@@ -353,7 +353,7 @@ class OpenExpressions(NamedTuple):
 _PYTHON = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
 
 
-def lowered(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
+def apply_operator(prim: Primitive, args: Sequence[Value | float], broadcasts: bool) -> Value:
     """Apply a primitive to values by its operator."""
     if not isinstance(prim.operator, str):
         return prim.operator(*args)
@@ -394,8 +394,8 @@ def trace(function: Callable[..., Operand], arity: int) -> Expression:
     return Expression(inputs, function(*inputs))
 
 
-def extracted(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
-              first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
+def extract_registers(expression: Expression, results: Sequence[int | float], known_registers: Sequence[int],
+                      first: Sequence[int] = ()) -> tuple[Expression, list[int]]:
     """The instructions that compute ``results`` from known registers, as an expression, and the registers it reads.
 
     ``first`` are known registers that become inputs in any case, before the others.
@@ -403,7 +403,7 @@ def extracted(expression: Expression, results: Sequence[int | float], known_regi
     Examples
     --------
     >>> whole = trace(lambda x, y: exp(x) * (y + 1.0), 2)
-    >>> extracted(whole, [3], range(2))
+    >>> extract_registers(whole, [3], range(2))
     (add(0, 1.0), [1])
     """
     arity, code = expression.arity, expression.code

@@ -18,10 +18,10 @@ from ..core.registry import ops
 from ..core.spec import ANY, Shape, reduced_axes, show
 from ..core.value import Value
 from ..errors import ShapeError
-from .expression import Expression, Operand, Term, compiled, equal, lowered
+from .expression import Expression, Operand, Term, apply_operator, compiled, equal
 from .rows import REDUCTIONS, RowExpression, RowLayout, of_results, row_sum, trace_rows
 
-__all__ = ["Loop", "Sets", "check_some", "folded", "gradient_of", "gradients", "lower", "reduced", "sets"]
+__all__ = ["Loop", "Sets", "check_some", "fold_axes", "gradient_of", "gradients", "lower", "reduced", "sets"]
 
 
 class Sets(NamedTuple):
@@ -185,7 +185,7 @@ class Loop(NamedTuple):
         >>> loop.view, loop.axes, loop.place(RowLayout.ROW), loop.place(RowLayout.COLUMN)
         ((2, 3, 20), (1,), (2, 1, 20), (1, 3, 1))
         """
-        return _placed(reach, self.view, self.axes)
+        return _broadcast_shape(reach, self.view, self.axes)
 
 
 @cached(256)
@@ -214,7 +214,7 @@ def _elements(rows: RowExpression, size: int) -> Expression | None:
 @cached(1024)
 def _loop(rows: RowExpression, shape: Shape, axes: tuple[int, ...], keepdims: bool, integer_dtype: str, folds: bool,
           scalar: bool) -> Loop:
-    view = folded(shape, axes) if folds else (shape, axes)
+    view = fold_axes(shape, axes) if folds else (shape, axes)
     return Loop(rows, *view, tuple(_results(rows, shape, axes, keepdims, scalar)), integer_dtype)
 
 
@@ -224,7 +224,7 @@ def _results(rows: RowExpression, shape: Shape, axes: Sequence[int], keepdims: b
     return [of[along] for along in rows.results]
 
 
-def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
+def _broadcast_shape(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
     kept = {RowLayout.ELEMENT: (True, True), RowLayout.ROW: (False, True), RowLayout.COLUMN: (True, False)}
     within, among = kept.get(reach, (False, False))
     is_kept = [within if axis in axes else among or (reach is RowLayout.CYCLE and axis > 0)
@@ -233,14 +233,14 @@ def _placed(reach: RowLayout, shape: Shape, axes: Sequence[int]) -> Shape:
 
 
 @cached(1024)
-def folded(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
+def fold_axes(shape: Shape, axes: tuple[int, ...]) -> tuple[Shape, tuple[int, ...]]:
     """A shape in which neighbouring axes are joined if both are reduced or neither is, and its reduced axes.
 
     The first axis of the result is never reduced, and at least one axis is.
 
     Examples
     --------
-    >>> folded((2, 3, 4, 5), (1,)), folded((2, 3, 4), (2,)), folded((2, 3), (0,))
+    >>> fold_axes((2, 3, 4, 5), (1,)), fold_axes((2, 3, 4), (2,)), fold_axes((2, 3), (0,))
     (((2, 3, 20), (1,)), ((6, 4), (1,)), ((1, 2, 3), (1,)))
     """
     runs: list[tuple[int, bool]] = [(1, False)]
@@ -440,7 +440,7 @@ def lower(described: Sets, expression: Expression, *operands: tuple[Value, RowLa
             registers.append(size())
         else:
             assert not all(isinstance(value, float) for value in values), f"{prim.name} is no operator"
-            registers.append(lowered(prim, values, True))
+            registers.append(apply_operator(prim, values, True))
         varies.append(Varies(within and prim.name not in REDUCTIONS, among or prim.name == "row_size"))
     assert not any(isinstance(result, float) and result for result in expression.results)
     return [(registers[result], varies[result]) if isinstance(result, int) else (None, Varies(False, False))

@@ -13,9 +13,10 @@ from typing import Any
 
 from ..core.cache import Recent, cached
 from ..core.keys import exact
-from .expression import Expression, Instruction, Primitive, Term, compiled, extracted
+from .expression import Expression, Instruction, Primitive, Term, compiled, extract_registers
 
-__all__ = ["ACROSS", "REDUCTIONS", "RowLayout", "RowExpression", "column", "column_sum", "of_results", "parted",
+__all__ = ["ACROSS", "REDUCTIONS", "RowLayout", "RowExpression", "column", "column_sum", "of_results",
+           "split_reductions",
            "row_max", "row_mean", "row_min", "row_product", "row_size", "row_sum", "trace_rows", "traced"]
 
 
@@ -171,7 +172,7 @@ def traced(function: Callable, count: int, **settings: Any) -> Expression:
     return compiled(terms, *(results if isinstance(results, tuple) else (results,)))
 
 
-def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
+def split_reductions(expression: Expression) -> tuple[Expression, Expression, list[int]]:
     """Split an expression, in which no reduction depends on another, into two, so that a row may be reduced in parts.
 
     Returns
@@ -184,15 +185,15 @@ def parted(expression: Expression) -> tuple[Expression, Expression, list[int]]:
 
     Examples
     --------
-    >>> first, second, others = parted(traced(lambda x, mean: row_sum(x * x) - mean, 2))
+    >>> first, second, others = split_reductions(traced(lambda x, mean: row_sum(x * x) - mean, 2))
     >>> first, second, others
     (multiply(0, 0) row_sum(2), row_sum(0) subtract(2, 1), [1])
     """
     arity, code = expression.arity, expression.code
     reductions = [arity + p for p, (prim, _) in enumerate(code) if prim.name in REDUCTIONS]
-    first, _ = extracted(expression, reductions, range(arity), list(range(arity)))
+    first, _ = extract_registers(expression, reductions, range(arity), list(range(arity)))
     count = len(reductions)
-    behind, read = extracted(expression, expression.results, [*reductions, *range(arity)], reductions)
+    behind, read = extract_registers(expression, expression.results, [*reductions, *range(arity)], reductions)
     again = [Instruction(code[register - arity].prim, (i,)) for i, register in enumerate(reductions)]
     width = behind.arity
 
@@ -219,7 +220,7 @@ def of_results(rows: RowExpression, requested: tuple[bool, ...]) -> RowExpressio
         return rows
     results = [result for result, want in zip(rows.expression.results, requested) if want]
     inputs = range(rows.expression.arity)
-    expression, _ = extracted(rows.expression, results, inputs, inputs)
+    expression, _ = extract_registers(rows.expression, results, inputs, inputs)
     return RowExpression(expression, rows.inputs)
 
 

@@ -257,11 +257,11 @@ scheduled = cached(256)(Schedule)
 def _repeated(number: Array, shape: Shape) -> Array:
     """An array of one element, repeated to a shape; read-only."""
     size = math.prod(shape)
-    return _filled(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
+    return _constant_array(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
 
 @cached(32)
-def _filled(number: bytes, dtype: np.dtype, size: int) -> Array:
+def _constant_array(number: bytes, dtype: np.dtype, size: int) -> Array:
     array = np.full(size, np.frombuffer(number, dtype)[0])
     array.flags.writeable = False
     return array

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -11,6 +10,7 @@ from opreg import ndarray, symbol
 from opreg.ndarray.context import Context, current_context
 from opreg.ndarray.io import save
 from opreg.np.values import NumpySymbol, NumpyValue
+from opreg.symbol.argument_specs import inferred_shapes, unknown_shapes
 from opreg.symbol.json import load_json
 from opreg.symbol.symbol import Group, Symbol, Variable
 
@@ -25,7 +25,7 @@ from .base_parameter import Parameter
 from .errors import BlockError, DeferredInitializationError
 from .plans import BlockPlans
 from .reads import BlockReads, observed
-from .structure import Format, flatten, gluon_value, inspected, regroup, same
+from .structure import Format, flatten, gluon_value, regroup, same, symbols_and_contexts
 
 __all__ = ["HybridBlock"]
 
@@ -237,7 +237,7 @@ class HybridBlock(Block):
             raise BlockError("The argument structure of HybridBlock does not match the cached version. Stored format "
                              f"= {self._in_format}, input format = {form}")
         data = [value for value in flat if value is not None]
-        outs = plans(data) if self._monitor is None else plans.watched(data, *self._monitor)
+        outs = plans(data) if self._monitor is None else plans.run_monitored(data, *self._monitor)
         numpy = _any_numpy(data)
         faces: Any = self._faces
         faces = faces[1] if faces is not None and faces[0] is numpy else [numpy] * len(outs)
@@ -255,15 +255,18 @@ class HybridBlock(Block):
             raise BlockError(f"{self.name}: deferred initialization failed because shape cannot be inferred: {error}"
                              ) from error
 
-    def _infer_attrs(self, method: str, attribute: str, *args: Any) -> None:
+    def _infer(self, attribute: str, *args: Any) -> None:
+        """Infer the shapes or dtypes of parameters, ``attribute``, from those of inputs."""
         inputs, out = self._get_graph(*args)
         flat = [value for value in flatten(args, "input")[0] if value is not None]
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            inferred, _, states = getattr(out, method)(**{
-                str(variable.name): getattr(value, attribute) for variable, value in zip(inputs, flat)})
-            if inferred is None:
-                raise BlockError(str(caught[0].message) if caught else f"{self.name}: {method} finds nothing")
+        given = {str(variable.name): getattr(value, attribute) for variable, value in zip(inputs, flat)}
+        graph = out._graph()
+        if attribute == "shape":
+            inferred, _, states = groups = inferred_shapes(graph, out, "infer_shape", (), given)
+            if unknown := unknown_shapes(graph, groups):
+                raise BlockError(f"{unknown}. Give these parameters their whole shapes")
+        else:
+            inferred, _, states = out.infer_type(**given)
         value_of = {**dict(zip(out.list_arguments(), inferred)), **dict(zip(out.list_auxiliary_states(), states))}
         for name, parameter in self._graph_params().items():
             if name in value_of:
@@ -271,11 +274,11 @@ class HybridBlock(Block):
 
     def infer_shape(self, *args: Any) -> None:
         """Infer shapes of parameters from inputs."""
-        self._infer_attrs("infer_shape", "shape", *args)
+        self._infer("shape", *args)
 
     def infer_type(self, *args: Any) -> None:
         """Infer dtypes of parameters from inputs."""
-        self._infer_attrs("infer_type", "dtype", *args)
+        self._infer("dtype", *args)
 
     # ------------------------------------------------------------------------------------------------ settings
 
@@ -393,7 +396,7 @@ class HybridBlock(Block):
             When inputs mix arrays and symbols, or are neither; in a hybridized block, when arrays have different
             contexts.
         """
-        has_symbols, contexts = inspected((x, *args)) if args else inspected(x)
+        has_symbols, contexts = symbols_and_contexts((x, *args)) if args else symbols_and_contexts(x)
         if has_symbols and contexts:
             raise BlockError("In HybridBlock, we do not support mixed NDArrays and Symbols types for the input. Please "
                              "check the type of the args.")

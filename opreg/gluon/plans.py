@@ -156,12 +156,12 @@ class BlockPlans:
                 return None
             assert node.op is not None
             attrs = node.op.complete({**node.keywords, "shape": specs[node][0].shape})
-            return [(node.renewed((), attrs=attrs), 0)]
+            return [(node.copy((), attrs=attrs), 0)]
 
         return rewrite(graph, change)
 
-    def watched(self, data: Sequence[NDArray], callback: Callable[[str, str, NDArray], object], everything: bool
-                ) -> list[NDArray]:
+    def run_monitored(self, data: Sequence[NDArray], callback: Callable[[str, str, NDArray], object], everything: bool
+                      ) -> list[NDArray]:
         """The outputs, with operators run one by one: ``callback(name, operator, array)`` is called with each output,
         and with inputs if ``everything``."""
         weights = [parameter.data(data[0]._ctx) for parameter in self._parameters]

@@ -13,7 +13,7 @@ from ..cells.traced_tensor import TracedTensor
 from ..core.mode import MODE
 from .errors import BlockError
 
-__all__ = ["ARRAYS", "Format", "gluon_value", "flatten", "inspected", "regroup", "same"]
+__all__ = ["ARRAYS", "Format", "gluon_value", "flatten", "symbols_and_contexts", "regroup", "same"]
 
 #: Arrays, and their place holders in the trace of a compiled function.
 ARRAYS = (NDArray, TracedTensor)
@@ -90,7 +90,7 @@ def same(form: Format, traced: Format) -> bool:
     return form[:common] == traced[:common] and all(form == -1 for form in (*form[common:], *traced[common:]))
 
 
-def inspected(value: Any) -> tuple[bool, list[Context]]:
+def symbols_and_contexts(value: Any) -> tuple[bool, list[Context]]:
     """Whether a nesting contains symbols, and the contexts of its arrays, in order."""
     if isinstance(value, ARRAYS):
         return False, [value._ctx]
@@ -102,7 +102,7 @@ def inspected(value: Any) -> tuple[bool, list[Context]]:
         if isinstance(part, ARRAYS):
             contexts.append(part._ctx)
         else:
-            inner, more = inspected(part)
+            inner, more = symbols_and_contexts(part)
             symbols, contexts = symbols or inner, contexts + more
     return symbols, contexts
 

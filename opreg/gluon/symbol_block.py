@@ -22,7 +22,7 @@ from .base_parameter import Contexts, Parameter
 from .errors import BlockError
 from .hybrid_block import HybridBlock
 from .parameter_dict import ParameterDict
-from .structure import flatten, inspected, regroup, same
+from .structure import flatten, regroup, same, symbols_and_contexts
 
 __all__ = ["SymbolBlock"]
 
@@ -119,7 +119,7 @@ class SymbolBlock(HybridBlock):
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Compute outputs from arrays or symbols."""
-        has_symbols, contexts = inspected((x, *args))
+        has_symbols, contexts = symbols_and_contexts((x, *args))
         if contexts and not has_symbols:
             with contexts[0]:
                 return self._call_cached_op(x, *args) if STATE.trace is None else self._traced_call(x, *args)

@@ -20,7 +20,7 @@ from opreg.ndarray import NDArray, array
 from opreg.ndarray.context import Context
 from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 
-from ..core.files import atomic_write, reading
+from ..core.files import atomic_write, open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import number, whole_number
 from ..train.test_data import nearby
@@ -143,7 +143,7 @@ def check_sha1(filename: str | os.PathLike, sha1_hash: str) -> bool:
     True
     """
     digest = hashlib.sha1(usedforsecurity=False)
-    with reading(filename) as file:
+    with open_to_read(filename) as file:
         while block := file.read(_BLOCK):
             digest.update(block)
     return digest.hexdigest() == sha1_hash
@@ -212,7 +212,7 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
                       + (f"; the existing one is{difference}, expected {sha1_hash}" if difference else ""))
     if source.absolute() != target.absolute():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with reading(source) as file, atomic_write(target) as copy:
+        with open_to_read(source) as file, atomic_write(target) as copy:
             while block := file.read(_BLOCK):
                 copy.write(block)
     return str(target)

@@ -275,7 +275,7 @@ class Program:
         """The outputs, then the new states; each in memory of its own."""
         count = len(self.source.inputs)
         inputs = [*arrays[:count], *[array.copy() for array in arrays[count:]]]
-        with Recording(False, self.is_train), seeded(seed, inputs):
+        with Recording(False, self.is_train), seeded_generators(seed, inputs):
             results = [*self._apply(inputs), *inputs[count:]]
         addresses = {address_of(array._data) for array in arrays}
         owned = []
@@ -290,14 +290,14 @@ class Program:
     def gradients(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int],
                   seed: int | None) -> list[NDArray]:
         """Gradients of the inputs in ``needs``, from gradients of the floating outputs."""
-        inputs, outs = self._recorded(arrays, needs, seed)
+        inputs, outs = self._record_run(arrays, needs, seed)
         return _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train)
 
     def second(self, arrays: Sequence[NDArray], heads: Sequence[NDArray], needs: Sequence[int], tops: Sequence[NDArray],
                indices: Sequence[int], seed: int | None) -> list[NDArray]:
         """Gradients of ``heads``, then of the inputs in ``indices``, from gradients of the gradients of the inputs in
         ``needs``."""
-        inputs, outs = self._recorded(arrays, indices, seed)
+        inputs, outs = self._record_run(arrays, indices, seed)
         heads = [head.detach() for head in heads]
         for head in heads:
             head.attach_grad()
@@ -305,14 +305,14 @@ class Program:
             first = _variable_gradients(outs, heads, [inputs[i] for i in needs], self.is_train, create_graph=True)
         return _variable_gradients(first, tops, [*heads, *[inputs[i] for i in indices]], self.is_train)
 
-    def _recorded(self, arrays: Sequence[NDArray], indices: Sequence[int], seed: int | None
-                  ) -> tuple[list[NDArray], list[NDArray]]:
+    def _record_run(self, arrays: Sequence[NDArray], indices: Sequence[int], seed: int | None
+                    ) -> tuple[list[NDArray], list[NDArray]]:
         """The inputs, with gradients for some, and the floating outputs, recorded."""
         count = len(self.source.inputs)
         copies = [*[array.detach() for array in arrays[:count]], *[array.copy() for array in arrays[count:]]]
         for i in indices:
             copies[i].attach_grad()
-        with Recording(True, self.is_train), seeded(seed, copies):
+        with Recording(True, self.is_train), seeded_generators(seed, copies):
             return copies, [out for out in self._apply(copies) if is_floating(np.dtype(out.dtype))]
 
 
@@ -332,7 +332,7 @@ def gradient_inputs(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[in
 
 
 @contextlib.contextmanager
-def seeded(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
+def seeded_generators(seed: int | None, arrays: Sequence[NDArray]) -> Iterator[None]:
     """A context whose random values are derived from a seed, including NumPy's global ones; generators are restored.
     Without a seed nothing changes."""
     if seed is None:

@@ -23,7 +23,7 @@ from opreg.ndarray.eager import inferred
 from ..core.graph import Entry, Node
 from ..core.invalidation import EDITION, following, keep
 from ..core.op import Op
-from ..core.rules import entering
+from ..core.rules import enter_under
 from ..core.spec import Shape, Spec, check_axes, is_floating, is_known
 from ..core.subgraph import Subgraph, rule_graph, subgraph
 from ..core.tracing import NeedsNumbers, TraceError
@@ -116,7 +116,7 @@ class Dialect(Protocol):
 TABLE: dict[str, Callable[..., Any]] = {}
 
 
-_says = entering(TABLE)
+_says = enter_under(TABLE)
 
 
 @_says("_copy")
@@ -409,7 +409,7 @@ def _apply_operator(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bo
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
     if op.where is not None or op.traits.traced:
-        return _opened(d, op, attrs, ins, outs, is_train) if op.traits.traced else _refuse(op)
+        return _translate_body(d, op, attrs, ins, outs, is_train) if op.traits.traced else _refuse(op)
     if op.name in TABLE:
         rule = TABLE[op.name]
         try:
@@ -465,7 +465,7 @@ def _run_rule(d: Dialect, rule: Subgraph, values: list[Any], is_train: bool) -> 
     return values
 
 
-def _opened(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is_train: bool) -> Sequence[Any]:
+def _translate_body(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[Spec], is_train: bool) -> Sequence[Any]:
     """Outputs of the body of a traced operator of values."""
     traced = trace_of(op, attrs, [d.spec(x) for x in ins], outs, is_train)
     body = traced.body

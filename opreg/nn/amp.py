@@ -22,8 +22,8 @@ from .loss_scale import (
     FixedLossScaleUpdateCell,
     TrainOneStepWithLossScaleCell,
     at_least_one,
-    divided,
     finite,
+    unscale,
 )
 from .optim.optimizer import Optimizer
 from .precision import (
@@ -101,7 +101,7 @@ class StaticLossScaler(LossScaler):
 
     def unscale(self, inputs: Any) -> Any:
         """Divide a tensor, or a nesting of tensors, by the scale, in their dtypes."""
-        return mapped(lambda x: divided(x, self.scale_value), inputs)
+        return mapped(lambda x: unscale(x, self.scale_value), inputs)
 
     def adjust(self, grads_finite: Tensor) -> bool:
         """Return False: the scale never changes."""

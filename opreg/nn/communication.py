@@ -77,12 +77,24 @@ def _group(name: str) -> Group:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The rank of this process in a group."""
+    """The rank of this process in a group.
+
+    Examples
+    --------
+    >>> get_rank()
+    0
+    """
     return _group(group).rank
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """Number of processes of a group."""
+    """Number of processes of a group.
+
+    Examples
+    --------
+    >>> get_group_size()
+    1
+    """
     return _group(group).size
 
 

@@ -41,7 +41,7 @@ def finite(values: Any) -> Tensor:
     return (functools.reduce(operator.mul, counts) > 0).reshape(()) if counts else tensor(True)
 
 
-def divided(gradient: Any, scale: Tensor) -> Any:
+def unscale(gradient: Any, scale: Tensor) -> Any:
     """A gradient divided by the scale, in the gradient's dtype."""
     return gradient * (1 / scale).astype(gradient.dtype)
 
@@ -164,7 +164,7 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def construct(self, *inputs: Any) -> Any:
         (_, loss), _, scaled = differentiate(self._scaled, inputs, {}, (), self.weights, True)
-        gradients: Any = tuple([divided(g, self.scale_sense) for g in scaled])
+        gradients: Any = tuple([unscale(g, self.scale_sense) for g in scaled])
         if self.reducer_flag:
             gradients = self.grad_reducer(gradients)
         overflow = self.get_overflow_status(None, gradients)

@@ -154,7 +154,7 @@ class DistributedGradReducer(Cell):
             for bucket in grouped([(i, grads[i]._dt, size(grads[i].shape) * grads[i]._dt.itemsize) for i in chosen],
                                   reduction.bucket_bytes):
                 attrs = {"reduction": reduction, "names": tuple([self._names[i] for i in bucket])}
-                totals = _traced(grads[bucket[0]])._apply(allreduce_together, [grads[i] for i in bucket], attrs)
+                totals = _read_in_trace(grads[bucket[0]])._apply(allreduce_together, [grads[i] for i in bucket], attrs)
                 for i, total in zip(bucket, totals if isinstance(totals, tuple) else (totals,)):
                     results[i] = total
         if self.mean and self.degree != ranks.size:
@@ -163,7 +163,7 @@ class DistributedGradReducer(Cell):
         return tuple(results)
 
 
-def _traced(value: Tensor) -> TensorBase:
+def _read_in_trace(value: Tensor) -> TensorBase:
     """The traced tensor of a value in the function that is being compiled; the value itself outside of a trace."""
     return value if STATE.trace is None else STATE.trace.read(value)
 

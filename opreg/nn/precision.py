@@ -71,7 +71,7 @@ def auto_mixed_precision(network: Cell, amp_level: str = "O0", dtype: TensorDTyp
     >>> net(ms.Tensor([[1.0, 2.0]])).dtype
     mindspore.float32
     """
-    half = _checked(network, dtype)
+    half = _check_dtype(network, dtype)
     if amp_level not in LEVELS:
         raise ArgumentError(f"auto_mixed_precision: amp_level must be one of {', '.join(LEVELS)}, got {amp_level!r}")
     if amp_level == "O1":
@@ -104,7 +104,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     TypeError, ValueError
         When both lists are given, or none; when an element is invalid.
     """
-    half = _checked(network, dtype)
+    half = _check_dtype(network, dtype)
     if (white_list is None) == (black_list is None):
         raise ArgumentError("custom_mixed_precision: expected either white_list or black_list")
     name, listed = ("white_list", white_list) if black_list is None else ("black_list", black_list)
@@ -118,7 +118,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     return _lower_some(network, listed, half) if black_list is None else lower_most(network, black_list, half, _FULL)
 
 
-def _checked(network: object, dtype: TensorDType) -> np.dtype:
+def _check_dtype(network: object, dtype: TensorDType) -> np.dtype:
     """The half-precision dtype, after a check that the network is a Cell."""
     if not isinstance(network, Cell):
         raise ArgumentError(f"mixed precision: network must be a Cell, got {type(network).__name__}")

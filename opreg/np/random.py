@@ -32,7 +32,17 @@ __all__ = ["seed", "uniform", "normal", "randn", "rand", "randint", "choice", "s
 
 
 def seed(seed: int | None = None, ctx: Any = "all") -> None:
-    """Seed the generators of all contexts, or of one; without a seed, by a random one."""
+    """Seed the generators of all contexts, or of one; without a seed, by a random one.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.seed(3)
+    >>> first = np.random.rand(2)
+    >>> np.random.seed(3)
+    >>> (np.random.rand(2) == first).tolist()
+    [True, True]
+    """
     drawn.seed(int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed, ctx)
 
 
@@ -43,7 +53,7 @@ def _shape(size: Any, *parameters: Any) -> tuple[int, ...]:
     return (int(size),) if isinstance(size, numbers.Integral) else tuple(int(dim) for dim in size)
 
 
-def _stored(result: Any, dtype: DTypeLike, out: Any) -> Any:
+def _cast_and_store(result: Any, dtype: DTypeLike, out: Any) -> Any:
     result = result if dtype is None else result.astype(dtype)
     if out is None:
         return result
@@ -94,51 +104,99 @@ def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: DTypeLike 
     >>> uniform(size=(2, 3)).shape
     (2, 3)
     """
-    return _stored(_standard("uniform", size, ctx, low, high) * (high - low) + low, dtype, out)
+    return _cast_and_store(_standard("uniform", size, ctx, low, high) * (high - low) + low, dtype, out)
 
 
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
            out: Any = None) -> Any:
-    """Draws from the normal distribution."""
+    """Draws from the normal distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.normal(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("normal", scale)
-    return _stored(_standard("normal", size, ctx, loc, scale) * scale + loc, dtype, out)
+    return _cast_and_store(_standard("normal", size, ctx, loc, scale) * scale + loc, dtype, out)
 
 
 def randn(*size: int, **keywords: Any) -> Any:
-    """``normal`` with the lengths as arguments."""
+    """``normal`` with the lengths as arguments.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.randn(2, 3).shape
+    (2, 3)
+    """
     return normal(0.0, 1.0, size, **keywords)
 
 
 def rand(*size: int, **keywords: Any) -> Any:
-    """``uniform`` with the lengths as arguments."""
+    """``uniform`` with the lengths as arguments.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> values = np.random.rand(100)
+    >>> bool(values.min() >= 0), bool(values.max() < 1)
+    (True, True)
+    """
     return uniform(0, 1, size, **keywords)
 
 
 def lognormal(mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: Any = None) -> Any:
-    """Exponentials of ``normal``."""
-    return _stored(FUNCTIONS["exp"](normal(mean, sigma, size, ctx=ctx)), dtype, out)
+    """Exponentials of ``normal``.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.lognormal(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
+    return _cast_and_store(FUNCTIONS["exp"](normal(mean, sigma, size, ctx=ctx)), dtype, out)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Random integers from ``low`` to before ``high``; with one argument, from 0."""
+    """Random integers from ``low`` to before ``high``; with one argument, from 0.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> values = np.random.randint(2, 5, (100,))
+    >>> sorted(set(values.tolist()))
+    [2, 3, 4]
+    """
     ends = (0, low) if high is None else (low, high)
     shape = _shape(size)
+    if ctx is IN_GRAPH:
+        draw = symbols_of.surface("_random_randint")
+        drawing = draw(low=ends[0], high=ends[1], shape=shape, dtype=np.dtype(np.int64)).as_np_ndarray()
+        return _cast_and_store(drawing, dtype, out)
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
         return new_array(np.zeros(shape, np.int64 if dtype is None else dtype), ctx)
     result = drawn.randint(*ends, shape=(count,), ctx=ctx, dtype="int64").as_np_ndarray().reshape(shape)
-    return _stored(result, dtype, out)
+    return _cast_and_store(result, dtype, out)
 
 
 def exponential(scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
                 out: Any = None) -> Any:
-    """Draws from the exponential distribution."""
+    """Draws from the exponential distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.exponential(1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("exponential", scale)
     if ctx is IN_GRAPH or isinstance(scale, Symbol):
-        return _stored(-FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * scale, dtype, out)
-    return _stored(_standard("exponential", size, ctx, scale) * scale, dtype, out)
+        return _cast_and_store(-FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * scale, dtype, out)
+    return _cast_and_store(_standard("exponential", size, ctx, scale) * scale, dtype, out)
 
 
 def _from_uniform(size: Any, ctx: Context | None, *parameters: Any) -> Any:
@@ -147,53 +205,109 @@ def _from_uniform(size: Any, ctx: Context | None, *parameters: Any) -> Any:
 
 def laplace(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
             out: Any = None) -> Any:
-    """Draws from the Laplace distribution."""
+    """Draws from the Laplace distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.laplace(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
     u = _from_uniform(size, ctx, loc, scale) - 0.5
     noise = FUNCTIONS["sign"](u) * FUNCTIONS["log"](1 - FUNCTIONS["abs"](u) * 2)
-    return _stored(loc - noise * scale, dtype, out)
+    return _cast_and_store(loc - noise * scale, dtype, out)
 
 
 def gumbel(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the Gumbel distribution."""
+    """Draws from the Gumbel distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.gumbel(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("gumbel", scale)
     noise = FUNCTIONS["log"](-FUNCTIONS["log"](_from_uniform(size, ctx, loc, scale)))
-    return _stored(loc - noise * scale, None, out)
+    return _cast_and_store(loc - noise * scale, None, out)
 
 
 def logistic(loc: Any = 0.0, scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the logistic distribution."""
+    """Draws from the logistic distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.logistic(0.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("logistic", scale)
     u = _from_uniform(size, ctx, loc, scale)
-    return _stored(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
+    return _cast_and_store(FUNCTIONS["log"](u / (1 - u)) * scale + loc, None, out)
 
 
 def rayleigh(scale: Any = 1.0, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the Rayleigh distribution."""
+    """Draws from the Rayleigh distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.rayleigh(1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("rayleigh", scale)
-    return _stored(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
+    return _cast_and_store(FUNCTIONS["sqrt"](FUNCTIONS["log"](_from_uniform(size, ctx, scale)) * -2) * scale, None, out)
 
 
 def weibull(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the Weibull distribution."""
+    """Draws from the Weibull distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.weibull(1.5, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("weibull", a, beyond=True)
-    return _stored((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
+    return _cast_and_store((-FUNCTIONS["log"](_from_uniform(size, ctx, a))) ** (1 / a), None, out)
 
 
 def pareto(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Draws from the Pareto distribution that begins at 0."""
+    """Draws from the Pareto distribution that begins at 0.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.pareto(3.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("pareto", a, beyond=True)
-    return _stored(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
+    return _cast_and_store(FUNCTIONS["exp"](-FUNCTIONS["log"](_from_uniform(size, ctx, a)) / a) - 1, None, out)
 
 
 def power(a: Any, size: Any = None, ctx: Context | None = None, out: Any = None) -> Any:
-    """Values from 0 to 1 with the density ``a x^(a-1)``."""
+    """Values from 0 to 1 with the density ``a x^(a-1)``.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.power(2.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("power", a, beyond=True)
-    return _stored(_from_uniform(size, ctx, a) ** (1 / a), None, out)
+    return _cast_and_store(_from_uniform(size, ctx, a) ** (1 / a), None, out)
 
 
 def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None, out: Any = None) -> Any:
-    """Ones with a given probability, or with the given logarithm of its odds, else zeros."""
+    """Ones with a given probability, or with the given logarithm of its odds, else zeros.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.bernoulli(0.5, size=(2, 3)).shape
+    (2, 3)
+    """
     if (prob is None) == (logit is None):
         raise ArgumentError("bernoulli: expected either prob or logit")
     if prob is None:
@@ -201,7 +315,7 @@ def bernoulli(prob: Any = None, logit: Any = None, size: Any = None, dtype: DTyp
     else:
         _at_least_zero("bernoulli", prob, 1 - prob)
     ones = (_standard("uniform", size, ctx, prob) < prob).astype(np.float32)
-    return _stored(ones, dtype, out)
+    return _cast_and_store(ones, dtype, out)
 
 
 def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any:
@@ -215,14 +329,28 @@ def _for_each(name: str, low: Any, high: Any, batch_shape: Any, ctx: Any) -> Any
 
 def uniform_n(low: Any = 0.0, high: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
               ctx: Context | None = None) -> Any:
-    """Uniform values of the shape ``batch_shape`` for each element of the parameters."""
-    return _stored(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
+    """Uniform values of the shape ``batch_shape`` for each element of the parameters.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.uniform_n(0.0, np.ones(3), (2,)).shape
+    (2, 3)
+    """
+    return _cast_and_store(_for_each("uniform", low, high, batch_shape, ctx) * (high - low) + low, dtype, None)
 
 
 def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: DTypeLike = None,
              ctx: Context | None = None) -> Any:
-    """Normal values of the shape ``batch_shape`` for each element of the parameters."""
-    return _stored(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
+    """Normal values of the shape ``batch_shape`` for each element of the parameters.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.normal_n(0.0, np.ones(3), (2,)).shape
+    (2, 3)
+    """
+    return _cast_and_store(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
 
 
 def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
@@ -236,30 +364,58 @@ def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> An
 
 def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None,
           out: Any = None) -> Any:
-    """Draws from the gamma distribution."""
+    """Draws from the gamma distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.gamma(2.0, 1.0, (2, 3)).shape
+    (2, 3)
+    """
     _at_least_zero("gamma", shape, scale, beyond=True)
     if ctx is IN_GRAPH or isinstance(shape, Symbol) or isinstance(scale, Symbol):
         alphas = [as_value(shape)] if isinstance(shape, Symbol) else []
         attrs = {} if alphas else {"alpha": float(shape)}
-        return _stored(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
-    return _stored(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
+        return _cast_and_store(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
+    return _cast_and_store(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
 
 
 def chisquare(df: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Numbers of the chi-square distribution."""
+    """Numbers of the chi-square distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.chisquare(2, (2, 3)).shape
+    (2, 3)
+    """
     return gamma(df / 2, 2.0, size, dtype, ctx)
 
 
 def beta(a: Any, b: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Draws from the beta distribution."""
+    """Draws from the beta distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.beta(1.0, 2.0, (2, 3)).shape
+    (2, 3)
+    """
     size = size if any_symbol((a, b)) or ctx is IN_GRAPH else _shape(size, a, b)
     x, y = gamma(a, 1.0, size, None, ctx), gamma(b, 1.0, size, None, ctx)
-    return _stored(x / (x + y), dtype, None)
+    return _cast_and_store(x / (x + y), dtype, None)
 
 
 def poisson(lam: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
-    """Draws from the Poisson distribution."""
-    return _stored(_each("_sample_poisson", size, ctx, lam), dtype, None)
+    """Draws from the Poisson distribution.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> np.random.poisson(4.0, (2, 3)).shape
+    (2, 3)
+    """
+    return _cast_and_store(_each("_sample_poisson", size, ctx, lam), dtype, None)
 
 
 def _order(count: int) -> np.ndarray:
@@ -267,12 +423,28 @@ def _order(count: int) -> np.ndarray:
 
 
 def shuffle(x: Any) -> None:
-    """Shuffle the slices of an array along its first axis, in place."""
+    """Shuffle the slices of an array along its first axis, in place.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> x = np.arange(4)
+    >>> np.random.shuffle(x)
+    >>> sorted(x.tolist())
+    [0.0, 1.0, 2.0, 3.0]
+    """
     x[...] = new_array(x.asnumpy()[_order(len(x))], x.context)
 
 
 def permutation(x: Any, ctx: Context | None = None) -> Any:
-    """The slices of an array along its first axis, or the integers from 0, in random order."""
+    """The slices of an array along its first axis, or the integers from 0, in random order.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> sorted(np.random.permutation(4).tolist())
+    [0, 1, 2, 3]
+    """
     if isinstance(x, numbers.Integral):
         return new_array(_order(int(x)), ctx)
     return new_array(x.asnumpy()[_order(len(x))], x.context)
@@ -281,7 +453,14 @@ def permutation(x: Any, ctx: Context | None = None) -> Any:
 def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: Context | None = None, out: Any = None
            ) -> Any:
     """Random elements of an array, or random integers from 0 below ``a``; without ``replace`` each at most once. ``p``
-    has their probabilities."""
+    has their probabilities.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> sorted(np.random.choice(4, 4, replace=False).tolist())
+    [0, 1, 2, 3]
+    """
     if ctx is IN_GRAPH or any_symbol((a, p)):
         return _chosen(a, size, replace, p)
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
@@ -289,7 +468,7 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, ctx: C
     if chances is not None:
         chances = np.asarray(chances, np.float64) / np.sum(chances, dtype=np.float64)
     among = a.asnumpy() if isinstance(a, NDArray) else a
-    return _stored(new_array(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
+    return _cast_and_store(new_array(np.asarray(rng.choice(among, size, replace, chances)), ctx), None, out)
 
 
 def _chosen(a: Any, size: Any, replace: bool, p: Any) -> Any:
@@ -310,7 +489,14 @@ def _chosen(a: Any, size: Any, replace: bool, p: Any) -> Any:
 
 
 def multinomial(n: int, pvals: Any, size: Any = None) -> Any:
-    """Counts of each of several outcomes in ``n`` trials."""
+    """Counts of each of several outcomes in ``n`` trials.
+
+    Examples
+    --------
+    >>> from opreg import np
+    >>> int(np.random.multinomial(10, [0.2, 0.8]).sum())
+    10
+    """
     rng = np.random.default_rng(int(drawn.randint(0, 2 ** 31 - 1, shape=(1,), dtype="int64").asnumpy()[0]))
     chances = np.asarray(pvals.asnumpy() if isinstance(pvals, NDArray) else pvals, np.float64)
     if not chances.size:

@@ -157,7 +157,7 @@ def stack(arrays: Any, axis: int = 0, out: Any = None) -> Any:
     return store(ops.stack(*values, axis=int(axis), num_args=len(values)), out)
 
 
-def _lined(name: str, operator: str) -> None:
+def _define_stack(name: str, operator: str) -> None:
     def function(arrays: Any = None, out: Any = None, *, tup: Any = None) -> Any:
         values = _joined(tup if arrays is None else arrays)
         return store(get(operator)(*values, num_args=len(values)), out)
@@ -167,7 +167,7 @@ def _lined(name: str, operator: str) -> None:
 
 for _name, _op in (("vstack", "vstack"), ("row_stack", "vstack"), ("hstack", "hstack"), ("dstack", "dstack"),
                    ("column_stack", "column_stack")):
-    _lined(_name, f"_npi_{_op}")
+    _define_stack(_name, f"_npi_{_op}")
 
 
 @register

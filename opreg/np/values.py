@@ -452,6 +452,7 @@ class NumpySymbol(NumpyValue, Symbol):  # type: ignore[misc]  # its methods are 
 
     __slots__ = ()
     _rank = 2.5
+    _shown_as = "_Symbol"  # the name of MXNet's class
     __hash__ = None  # == makes a symbol
 
     def _operand(self, other: Any) -> Any:

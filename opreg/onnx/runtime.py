@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.core.locks import lock
 from opreg.core.registry import names
 from opreg.errors import ArgumentError, FileFormatError, did_you_mean
@@ -130,7 +130,7 @@ def _model_without_weights(model: Any) -> tuple[Any, str | None]:
     if not isinstance(model, bytes):
         name = os.fsdecode(model)
         folder = os.path.dirname(os.path.abspath(name))
-        with reading(name) as file:
+        with open_to_read(name) as file:
             content = file.read()
     try:
         proto.ParseFromString(content)

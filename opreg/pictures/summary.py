@@ -150,14 +150,14 @@ class _Calls:
 
     def __enter__(self) -> _Calls:
         for path, cell in self._cells.items():
-            cell.__dict__["_run"] = functools.partial(self._noted, path, cell, cell._run)
+            cell.__dict__["_run"] = functools.partial(self._run_and_note, path, cell, cell._run)
         return self
 
     def __exit__(self, *_: object) -> None:
         for cell in self._cells.values():
             del cell.__dict__["_run"]
 
-    def _noted(self, path: str, cell: Cell, run: Callable[..., Any], *call: Any) -> Any:
+    def _run_and_note(self, path: str, cell: Cell, run: Callable[..., Any], *call: Any) -> Any:
         row = len(self.rows)
         self.rows.append((path, cell, ""))
         out = run(*call)

@@ -149,18 +149,19 @@ class _ChangedMeanings(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.Div) and self._divides and not any(
                 isinstance(part, ast.Call) for part in ast.walk(node.target)):
-            quotient = self._call(node, divide_in_place, _read(node.target), self._stored(node.target, node.value))
+            quotient = self._call(node, divide_in_place, _read(node.target),
+                                  self._value_to_store(node.target, node.value))
             return ast.copy_location(ast.Assign([node.target], quotient), node)
-        node.value = self._stored(node.target, node.value)
+        node.value = self._value_to_store(node.target, node.value)
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         if len(node.targets) == 1:
-            node.value = self._stored(node.targets[0], node.value)
+            node.value = self._value_to_store(node.targets[0], node.value)
         return node
 
-    def _stored(self, target: ast.expr, value: ast.expr) -> ast.expr:
+    def _value_to_store(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """The value to store for ``array[i] = value``."""
         if not isinstance(target, ast.Subscript) or not _is_name(target.value) or isinstance(
                 value, (ast.Constant, ast.Tuple, ast.List)):

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import opreg
 
-from ..core.files import atomic_write, reading
+from ..core.files import atomic_write, open_to_read
 from ..errors import FileFormatError
 from . import NeedsParser, Ported, Problem, rewritten
 from .python2 import ConvertedText, modern
@@ -136,7 +136,7 @@ def changes(root: Path) -> Iterator[Change]:
 
 def _read(path: Path) -> tuple[str, str, str]:
     """The text of a file, its encoding, and its line ends."""
-    with reading(path) as file:
+    with open_to_read(path) as file:
         text, encoding = decoded(file.read())
     return text.replace("\r\n", "\n"), encoding, "\r\n" if "\r\n" in text else "\n"
 

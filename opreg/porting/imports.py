@@ -206,7 +206,7 @@ def member(node: ast.Attribute, source: Source) -> None:
     source.replace(node, new)
 
 
-def _opened(file: ast.AST, source: Source) -> None:
+def _open_in_binary(file: ast.AST, source: Source) -> None:
     """Open the file of a pickle in binary mode, if a visible call opens it as text."""
     if not isinstance(file, ast.Name):
         _binary(file, source)
@@ -240,7 +240,7 @@ def loads(node: ast.Call, source: Source) -> None:
         return
     argument = node.args[0]
     if name.endswith(".load"):
-        _opened(argument, source)
+        _open_in_binary(argument, source)
         if source.old and not node.keywords:
             source.wrap_argument(node, argument, "", ", encoding='latin1'")
         return

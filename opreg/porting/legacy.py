@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.files import reading
+from ..core.files import open_to_read
 
 __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "load_source", "cmp", "execfile",
            "apply", "divide", "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype",
@@ -120,7 +120,7 @@ def cmp(x: Any, y: Any) -> int:
 
 def execfile(filename: str, globals: dict[str, Any], locals: dict[str, Any] | None = None) -> None:
     """Run a file of Python in a namespace."""
-    with reading(filename) as file:
+    with open_to_read(filename) as file:
         exec(compile(file.read(), filename, "exec"), globals, locals)
 
 

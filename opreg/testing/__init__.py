@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .checking import examine
 from .report import Report, Verdict
 
-__all__ = ["examine", "Report", "Verdict"]
+__all__ = ["Report", "Verdict"]

@@ -84,12 +84,12 @@ class ForeignUse(Subject):
         """The arguments and the keyword arguments, with these values in the places of their arrays."""
         rest = iter(values)
         args = tuple([filled(value, rest, self.is_array) for value in self.args])
-        return args, {name: filled(value, rest, _unlisted(self.is_array)) for name, value in self.keywords.items()}
+        return args, {name: filled(value, rest, _reject_lists(self.is_array)) for name, value in self.keywords.items()}
 
     def settings(self) -> dict[str, Any]:
         """The keyword arguments without arrays, for reports."""
         return {name: value for name, value in self.keywords.items()
-                if not any(True for _ in arrays_in(value, _unlisted(self.is_array)))}
+                if not any(True for _ in arrays_in(value, _reject_lists(self.is_array)))}
 
     @contextlib.contextmanager
     def dtypes_refused(self) -> Iterator[None]:
@@ -131,10 +131,10 @@ def arrays_in(value: Any, is_array: Callable[[object], bool], name: str = "") ->
 def arrays_in_keywords(keywords: Mapping[str, Any], is_array: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
     """The arrays in keyword arguments, each with its place; a list of numbers is a setting."""
     for name, value in keywords.items():
-        yield from arrays_in(value, _unlisted(is_array), name)
+        yield from arrays_in(value, _reject_lists(is_array), name)
 
 
-def _unlisted(is_array: Callable[[object], bool]) -> Callable[[object], bool]:
+def _reject_lists(is_array: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: not isinstance(value, (list, Real)) and is_array(value)
 
 

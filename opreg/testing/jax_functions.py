@@ -46,7 +46,7 @@ class JaxUse(ForeignUse):
         self.jax = sys.modules["jax"]
         self.array_class = self.jax.Array
         super().__init__(function, inputs, keywords, name, words)
-        self._outputs: Callable[..., list[Any]] = self._called
+        self._outputs: Callable[..., list[Any]] = self._flat_outputs
 
     def is_array(self, value: object) -> bool:
         """Whether an argument is an array of numbers; a key of JAX's generators is not."""
@@ -56,7 +56,7 @@ class JaxUse(ForeignUse):
     def compiled(self) -> JaxUse:
         """The function compiled by ``jax.jit``."""
         compiled = copy.copy(self)
-        compiled._outputs = self.jax.jit(self._called)
+        compiled._outputs = self.jax.jit(self._flat_outputs)
         return compiled
 
     def run(self, head_grads: Heads = None, grads: bool = False, raw: Sequence[np.ndarray] | None = None,
@@ -92,7 +92,7 @@ class JaxUse(ForeignUse):
                 raise NotDifferentiableError(str(error)) from error
             return {i: np.array(g) for i, g in zip(weights, found)}
 
-    def _called(self, *values: Any) -> list[Any]:
+    def _flat_outputs(self, *values: Any) -> list[Any]:
         """The outputs, for values of the arrays."""
         with self.dtypes_refused():
             results = self.call(self.function, values)

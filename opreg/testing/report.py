@@ -110,7 +110,7 @@ class Report(Sequence[Verdict]):
     def __bool__(self) -> bool:
         return self.ok
 
-    def _merged(self) -> list[tuple[Verdict, list[str]]]:
+    def _merge_failures(self) -> list[tuple[Verdict, list[str]]]:
         """Verdicts to print: checks that failed with the same text and change are merged; each comes with their
         names."""
         same: dict[tuple[str, str], list[str]] = {}
@@ -132,7 +132,7 @@ class Report(Sequence[Verdict]):
     def __str__(self) -> str:
         width = max(len(verdict.name) for verdict in self) + 2
         lines = [self._summary]
-        for verdict, names in self._merged():
+        for verdict, names in self._merge_failures():
             if verdict.text.startswith(NOT_ASKED):
                 continue
             shown = verdict.lines() or [""]
@@ -160,5 +160,5 @@ class Report(Sequence[Verdict]):
             f'<tr><td style="color:{colours[verdict.outcome]}">{verdict.outcome}</td>'
             f'<td style="text-align:left" title="{html_text(verdict.asks)}">{html_text(", ".join(names))}</td>'
             f'<td style="text-align:left">{"<br>".join(map(html_text, verdict.lines()))}</td></tr>'
-            for verdict, names in self._merged())
+            for verdict, names in self._merge_failures())
         return f"<table><caption>{html_text(self._summary)}</caption>{rows}</table>"

@@ -161,7 +161,8 @@ class TensorUse(Subject):
             inside = list(values)
             for i, value in zip(places, moved):
                 inside[i] = value
-            return vjp(lambda *some: self._floating(inside, places, some, []), *[inside[i] for i in places])[1](*heads)
+            return vjp(lambda *some: self._floating_outputs(inside, places, some, []),
+                       *[inside[i] for i in places])[1](*heads)
 
         self.seed()
         with Recording(None, self.train):
@@ -187,7 +188,8 @@ class TensorUse(Subject):
         flatten(self.function(*args, **keywords), outs)
         return outs
 
-    def _floating(self, values: Sequence[Any], places: Sequence[int], moved: Sequence[Any], every: list[Any]) -> Any:
+    def _floating_outputs(self, values: Sequence[Any], places: Sequence[int], moved: Sequence[Any],
+                          every: list[Any]) -> Any:
         """Floating outputs with other values for some arguments; ``every`` receives all outputs."""
         values = list(values)
         for i, value in zip(places, moved):
@@ -203,7 +205,7 @@ class TensorUse(Subject):
         places = [i for i in self.wanted if i < len(self.places)]
         if not self.wanted:
             return self._call(values), None
-        _, back = vjp(lambda *moved: self._floating(values, places, moved, every), *[values[i] for i in places],
+        _, back = vjp(lambda *moved: self._floating_outputs(values, places, moved, every), *[values[i] for i in places],
                       weights=self.parameters or None)
 
         def both(*heads: Any) -> Sequence[Any]:

@@ -167,7 +167,7 @@ class AsyncKVStore(DistKVStore):
         if self._updater is None:
             raise ArgumentError(f"kvstore: push: a store of the kind {self.type!r} needs an optimizer; call "
                                 "set_optimizer first")
-        for name, total in KVStore._merged(self, "push", key, value).items():
+        for name, total in KVStore._sum_values(self, "push", key, value).items():
             entry = self._entries[name]
             with entry.locked(f"push of {name!r}"):
                 entry.fetch()

@@ -13,7 +13,7 @@ import numpy as np
 
 from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.sparse_rules import updated
+from opreg.ndarray.sparse_rules import update_weight
 
 from ..builtin.optimizers.bound_updates import Row, WeightGroup
 from ..core.attrs import Amount
@@ -57,7 +57,7 @@ def apply(name: str, weight: NDArray, grad: NDArray, *states: NDArray, **attrs: 
     instead.
     """
     if any(value._sparse for value in (weight, grad, *states)):
-        updated(name, weight, grad, states, attrs)
+        update_weight(name, weight, grad, states, attrs)
         return
     arrays = [weight._data, grad._data, *(state._data for state in states)]
     rule, ctx = get(name).kernels[0].rule, weight.context
@@ -92,7 +92,7 @@ def _updates_by_operators(kind: Any) -> bool:
 
 
 # Methods that count an update of a weight and compute its rates.
-_RATES = ("_counted", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds", "_factor")
+_RATES = ("_count_update", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds", "_factor")
 _rate_methods = operator.attrgetter(*_RATES)
 
 _REGISTERED = Named("optimizer")
@@ -299,7 +299,7 @@ class Optimizer(Checked):
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count and apply an update that was checked."""
         name, states = self._operator(state)
-        apply(name, weight, grad, *states, **self._attributes(*self._counted(index)))
+        apply(name, weight, grad, *states, **self._attributes(*self._count_update(index)))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Update a weight, given a state by ``create_state_multi_precision``."""
@@ -401,8 +401,8 @@ class Optimizer(Checked):
                 self._set_current_context(device)
                 counts = self._index_update_count
             if own_rates:
-                key = kind, *self._counted(index)
-            else:  # the same as ``_counted``, inlined for speed
+                key = kind, *self._count_update(index)
+            else:  # the same as ``_count_update``, inlined for speed
                 count = counts[index] = counts.get(index, first) + 1
                 if count > self.num_update:
                     self.num_update, rate = count, None
@@ -483,15 +483,16 @@ class Optimizer(Checked):
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
         """Set factors of the rate by name or index; for others the symbol's factors apply, else one."""
-        self.lr_mult = {**self._factors_of_symbol("__lr_mult__"), **self._checked("lr_mult", args_lr_mult)}
+        self.lr_mult = {**self._factors_of_symbol("__lr_mult__"), **self._check_factors("lr_mult", args_lr_mult)}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
         """Set factors of the decay by name or index; for others the symbol's factors apply, else one for names that end
         in ``_weight`` or ``_gamma``, and zero for other names."""
         plain: dict[Index, float] = {name: 0.0 for name in self.idx2name.values() if not name.endswith(self._decayed)}
-        self.wd_mult = {**plain, **self._factors_of_symbol("__wd_mult__"), **self._checked("wd_mult", args_wd_mult)}
+        self.wd_mult = {**plain, **self._factors_of_symbol("__wd_mult__"),
+                        **self._check_factors("wd_mult", args_wd_mult)}
 
-    def _checked(self, what: str, factors: Mapping[Index, float]) -> Mapping[Index, float]:
+    def _check_factors(self, what: str, factors: Mapping[Index, float]) -> Mapping[Index, float]:
         for index, factor in factors.items():
             number(f"{type(self).__name__}: {what} of {index!r}", factor)
         return factors
@@ -575,10 +576,10 @@ class Optimizer(Checked):
     def _step(self, index: Index) -> tuple[int, dict[str, float]]:
         """Count an update; return the number of updates of the weight, and the attributes that nearly all update
         operators have."""
-        count, lr, wd = self._counted(index)
+        count, lr, wd = self._count_update(index)
         return count, Optimizer._attributes(self, count, lr, wd)
 
-    def _counted(self, index: Index) -> tuple[int, float, float]:
+    def _count_update(self, index: Index) -> tuple[int, float, float]:
         """Count an update; returns its number, and the weight's rate and decay."""
         return self._update_count(index), self._get_lr(index), self._get_wd(index)
 
@@ -587,7 +588,7 @@ class Optimizer(Checked):
         """``clip_gradient`` in the form of operators."""
         return self.clip_gradient or -1.0
 
-    def _prepared(self, grad: NDArray) -> NDArray:
+    def _prepare_gradient(self, grad: NDArray) -> NDArray:
         """The rescaled and clipped gradient, for rules in array arithmetic."""
         return self._clip(grad * self.rescale_grad)
 

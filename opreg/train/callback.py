@@ -42,7 +42,14 @@ def at_epochs(what: str, period: int, save: Callable[[int, Any, Any, Any], objec
 
 def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint every ``period`` epochs, named by the number of finished
-    epochs."""
+    epochs.
+
+    Examples
+    --------
+    >>> save = do_checkpoint("net", period=2)  # save(epoch, symbol, weights, states) writes each second epoch
+    >>> callable(save)
+    True
+    """
     return at_epochs("do_checkpoint", period, functools.partial(save_checkpoint, prefix))
 
 

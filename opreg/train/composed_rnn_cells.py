@@ -118,6 +118,14 @@ class BidirectionalCell(_ComposedCell):
         The forward cell and the backward cell.
     output_prefix : str
         Prefix of the outputs' names.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = BidirectionalCell(mx.rnn.RNNCell(4, prefix="l_"), mx.rnn.RNNCell(4, prefix="r_"))
+    >>> outputs, _ = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs)
+    2
     """
 
     _has_steps = False
@@ -198,6 +206,13 @@ class DropoutCell(BaseRNNCell):
     ----------
     dropout : float
         Fraction of elements set to zero in training.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> output, states = DropoutCell(0.5)(mx.sym.var("x"), [])
+    >>> output.list_arguments(), states
+    (['x'], [])
     """
 
     def __init__(self, dropout: float, prefix: str = "dropout_", params: RNNParams | None = None):
@@ -233,6 +248,14 @@ class ZoneoutCell(ModifierCell):
         The cell.
     zoneout_outputs, zoneout_states : float
         Fractions of elements that are replaced.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = ZoneoutCell(mx.rnn.RNNCell(4), zoneout_outputs=0.2)
+    >>> outputs, _ = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs)
+    2
     """
 
     def __init__(self, base_cell: BaseRNNCell, zoneout_outputs: float = 0.0, zoneout_states: float = 0.0):
@@ -262,7 +285,16 @@ class ZoneoutCell(ModifierCell):
 
 
 class ResidualCell(ModifierCell):
-    """Adds the input to the output; both have the same shape."""
+    """Adds the input to the output; both have the same shape.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = ResidualCell(mx.rnn.RNNCell(4))
+    >>> outputs, _ = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs)
+    2
+    """
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         output, states = self.base_cell(inputs, states)

@@ -70,8 +70,8 @@ class DistKVStore(KVStore):
             self._group.broadcast(stored._data, out=stored._data)
             wrote(stored._data)
 
-    def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
-        local = super()._merged(what, key, value)
+    def _sum_values(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
+        local = super()._sum_values(what, key, value)
         if self._threshold is not None:
             return {name: NDArray(self._exchange_compressed(name, array), array.context)
                     for name, array in local.items()}

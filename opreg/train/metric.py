@@ -122,15 +122,15 @@ class CompositeEvalMetric(EvalMetric):
             metric.reset_local()
 
     @staticmethod
-    def _listed(entries: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
+    def _names_and_values(entries: Iterable[tuple[Any, Any]]) -> tuple[list[str], list[float]]:
         pairs = [pair for of_metric in entries for pair in name_value_pairs(of_metric)]
         return [name for name, _ in pairs], [value for _, value in pairs]
 
     def get(self) -> tuple[Any, Any]:
-        return self._listed(metric.get() for metric in self.metrics)
+        return self._names_and_values(metric.get() for metric in self.metrics)
 
     def get_global(self) -> tuple[Any, Any]:
-        return self._listed(metric.get_global() for metric in self.metrics)
+        return self._names_and_values(metric.get_global() for metric in self.metrics)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "metrics": [metric.get_config() for metric in self.metrics]}

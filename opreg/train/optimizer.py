@@ -164,6 +164,15 @@ class DCASGD(Optimizer):
         Factor of the previous step in the next one.
     lamda : float
         Strength of the compensation.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.DCASGD(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
     """
 
     elementwise = True
@@ -177,7 +186,7 @@ class DCASGD(Optimizer):
 
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
-        g = self._prepared(grad)
+        g = self._prepare_gradient(grad)
         mom, before = state
         step = (g + weight * self._get_wd(index) + g * g * (weight - before) * self.lamda) * -self._get_lr(index)
         if mom is not None:
@@ -197,7 +206,7 @@ class SGLD(Optimizer):
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
         lr = self._get_lr(index)
-        step = (self._prepared(grad) + weight * self._get_wd(index)) * (-lr / 2)
+        step = (self._prepare_gradient(grad) + weight * self._get_wd(index)) * (-lr / 2)
         noise = random.normal(0, math.sqrt(lr), shape=weight.shape, dtype=weight.dtype, ctx=weight.context)
         weight += step + noise
 
@@ -401,6 +410,15 @@ class FTML(Optimizer):
     """Follow the moving leader.
 
     S. Zheng, J. Kwok, Follow the moving leader in deep learning, 2017.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.FTML(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
     """
 
     def __init__(self, beta1: Fraction = 0.6, beta2: Fraction = 0.999, epsilon: Amount = 1e-8, **kwargs: Any):
@@ -452,7 +470,17 @@ class AdaGrad(Optimizer):
 
 @register
 class GroupAdaGrad(Optimizer):
-    """AdaGrad with one step size for each row of a weight, without weight decay."""
+    """AdaGrad with one step size for each row of a weight, without weight decay.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> optimizer = mx.optimizer.GroupAdaGrad(learning_rate=0.1)
+    >>> weight = mx.nd.array([1.0, 2.0])
+    >>> optimizer.update(0, weight, mx.nd.ones(2), optimizer.create_state(0, weight))
+    >>> bool((weight < mx.nd.array([1.0, 2.0])).asnumpy().all())
+    True
+    """
 
     def __init__(self, eps: Amount = 1e-5, **kwargs: Any):
         super().__init__(**kwargs)
@@ -544,7 +572,7 @@ class AdaDelta(_OfTwoStates):
 
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._update_count(index)
-        g = self._prepared(grad)
+        g = self._prepare_gradient(grad)
         squares, steps = state
         squares[:] = average(squares, g * g, self.rho)
         step = adadelta_step(g, squares, steps, self.epsilon)

@@ -2,7 +2,8 @@
 
 ``Updater.get_states``, ``Module.save_optimizer_states`` and ``Trainer.save_states`` of MXNet write such a pickle: a
 dict of states, or a pair of this dict and the optimizer. Only arrays, numbers, texts and containers of those are read;
-of an optimizer its class's name and its attributes. An object of any other class is ``OTHER``.
+of an optimizer its class's name and its attributes, of a schedule of the rate that MXNet has its settings. An object
+of any other class is ``OTHER``.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.pickles import PICKLE_DAMAGE, SafeUnpickler
 
-from ..core.settings import Checked
+from ..core.settings import Checked, number, whole_number
 from ..errors import ArgumentError, FileFormatError
+from . import lr_scheduler
 from .lr_scheduler import LRScheduler
 
 __all__ = ["OTHER", "Pickled", "read_pickle", "write_pickle"]
 
-#: The value that replaces objects which are not needed, such as schedules of the rate.
+#: The value that replaces objects which are not needed, such as symbols.
 OTHER = object()
+
+#: Settings of MXNet's schedules, by class, beside those that all have; ``pwr`` is kept as ``power``.
+_SCHEDULES = {
+    "FactorScheduler": ("step", "factor", "stop_factor_lr"), "MultiFactorScheduler": ("step", "factor"),
+    "PolyScheduler": ("max_update", "pwr", "final_lr"), "CosineScheduler": ("max_update", "final_lr"),
+}
 
 
 class Pickled(NamedTuple):
@@ -118,7 +126,7 @@ class _Unpickler(SafeUnpickler):
             return _READ[module, name]
         if module.startswith("mxnet.") and name in ("NDArray", "RowSparseNDArray", "CSRNDArray", "ndarray"):
             return _Array
-        return type(name, (_Object,), {})
+        return type(name, (_Object,), {"__module__": module})
 
 
 def read_pickle(content: bytes, name: str) -> Pickled:
@@ -165,7 +173,22 @@ def _state(value: Any) -> Any:
 def _attribute(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _attribute(part) for key, part in value.items()}
+    if type(value).__module__ == "mxnet.lr_scheduler" and type(value).__name__ in _SCHEDULES:
+        return _schedule(type(value).__name__, dict(value.attributes))
     return value if value is None or isinstance(value, (int, float, str)) else OTHER
+
+
+def _schedule(name: str, attributes: dict[str, Any]) -> LRScheduler:
+    """A schedule of MXNet: made anew from its settings, and moved on to where it was."""
+    names = (*_SCHEDULES[name], "warmup_steps", "warmup_begin_lr", "warmup_mode")
+    attributes["pwr"] = attributes.get("power")
+    schedule: LRScheduler = getattr(lr_scheduler, name)(
+        base_lr=attributes["warmup_final_lr"], **{setting: attributes[setting] for setting in names})
+    for reached in ("base_lr", "base_lr_orig", "count", "cur_step_ind"):
+        if hasattr(schedule, reached):
+            check = number if reached.startswith("base_lr") else whole_number
+            setattr(schedule, reached, check(f"{name}: {reached}", attributes[reached], 0))
+    return schedule
 
 
 # ---------------------------------------------------------------------------------------------- writing

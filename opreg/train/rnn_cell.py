@@ -61,6 +61,14 @@ class RNNCell(_Weighted):
         Length of the output.
     activation : str or function
         See the operator ``Activation``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = RNNCell(4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs), len(states)
+    (2, 1)
     """
 
     def __init__(self, num_hidden: int, activation: Activation = "tanh", prefix: str = "rnn_",
@@ -89,6 +97,14 @@ class LSTMCell(_Weighted):
     ----------
     forget_bias : float
         Initial value of the forget gate's bias.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = LSTMCell(4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs), len(states)
+    (2, 2)
     """
 
     def __init__(self, num_hidden: int, prefix: str = "lstm_", params: RNNParams | None = None,
@@ -115,6 +131,14 @@ class GRUCell(_Weighted):
     """The gated recurrent unit; the reset gate is applied after the product, as in cuDNN.
 
     K. Cho et al., Learning phrase representations using RNN encoder-decoder for statistical machine translation, 2014.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = GRUCell(4)
+    >>> outputs, states = cell.unroll(2, [mx.sym.var("t0"), mx.sym.var("t1")])
+    >>> len(outputs), len(states)
+    (2, 1)
     """
 
     def __init__(self, num_hidden: int, prefix: str = "gru_", params: RNNParams | None = None):

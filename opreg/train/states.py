@@ -18,6 +18,7 @@ from opreg.ndarray.records import Record
 from ..core.json_text import json_of
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
+from .lr_scheduler import LRScheduler
 from .pickled_states import OTHER, Pickled, read_pickle
 
 __all__ = ["Saved", "dumps", "loads"]
@@ -44,6 +45,8 @@ class Saved(NamedTuple):
         Its name.
     settings : dict of str to number, text or None
         Its settings.
+    schedule : LRScheduler or None
+        Its schedule of the rate, if it is one of MXNet's, pickled by MXNet.
     """
 
     states: dict[int | str, Any]
@@ -51,6 +54,7 @@ class Saved(NamedTuple):
     num_update: int
     optimizer: str | None = None
     settings: Mapping[str, float | str | None] = {}
+    schedule: LRScheduler | None = None
 
 
 # ---------------------------------------------------------------------------------------------- writing
@@ -140,9 +144,11 @@ def _of_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
         _check(type(index) in (int, str), "states", "numbers or names", index)
     counts = {device: {index: _number(f"counts: {index}", count) for index, count in each.items()}
               for device, each in counts.items()}
+    schedule = attributes.pop("lr_scheduler", None)
     kept = {name: attributes[name] for name in settings if attributes.get(name, OTHER) is not OTHER}
     optimizer = None if pickled.optimizer is None else pickled.optimizer.lower()
-    return Saved(pickled.states, counts, _number("num_update", attributes.get("num_update", 0)), optimizer, kept)
+    return Saved(pickled.states, counts, _number("num_update", attributes.get("num_update", 0)), optimizer, kept,
+                 schedule if isinstance(schedule, LRScheduler) else None)
 
 
 def _check(holds: bool, place: str, expected: str, found: object) -> None:

@@ -9,7 +9,7 @@ from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import atomic_write
-from ..core.settings import Checked
+from ..core.named_errors import CheckedMethods
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
 from .updater import Updater, get_updater
@@ -21,7 +21,7 @@ K = TypeVar("K", bound="type[KVStoreBase]")
 Key = int | str
 
 
-class KVStoreBase(Checked):
+class KVStoreBase(CheckedMethods):
     """The interface of stores that modules use; derive from it for another kind, and register the class.
 
     Examples
@@ -161,7 +161,7 @@ class KVStore(KVStoreBase):
                 raise ArgumentError(f"kvstore: keys are numbers or names, not both: got {name!r} beside {existing!r}")
             self._kept[name] = array.copy()
 
-    def _merged(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
+    def _sum_values(self, what: str, key: Any, value: Any) -> dict[Key, NDArray]:
         """Sums of pushed arrays by key, on the device of the key's value."""
         values: dict[Key, list[NDArray]] = {}
         for name, arrays in pairs(what, key, value):
@@ -210,7 +210,7 @@ class KVStore(KVStoreBase):
         priority : int
             Accepted without effect: the call does all the work.
         """
-        merged = self._merged("push", key, value)
+        merged = self._sum_values("push", key, value)
         if self._updater is None:
             for name, total in merged.items():
                 self._kept[name][:] = total

@@ -7,7 +7,6 @@ updated on the first context and copied to the others.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,10 @@ from ..core.files import atomic_write, atomic_writes
 from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
-from ..errors import ArgumentError, ShapeError, did_you_mean, refuse_misspelt
+from ..errors import ArgumentError, ShapeError, did_you_mean, refuse_misspelt, warn
 from . import optimizer as optimizers
 from . import parts
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
+from .base_module import SMALL, BaseModule, GradReq, Logger, Settings, Store, Weights
 from .base_optimizer import Optimizer
 from .checkpoint import load_checkpoint, tell_saved, write
 from .dist_stores import DistKVStore
@@ -261,7 +260,7 @@ class Module(BaseModule):
         if inputs_need_grad and not for_training:
             raise ArgumentError("bind: inputs_need_grad=True needs for_training=True")
         before = self.get_params() if self.binded and self.params_initialized else self._preset
-        self._data_shapes, self._label_shapes = self._checked(data_shapes, label_shapes)
+        self._data_shapes, self._label_shapes = self._check_shapes(data_shapes, label_shapes)
         self.for_training, self.inputs_need_grad, self._grad_req = for_training, inputs_need_grad, grad_req
         self._make_executors(shared_module)
         self.binded = True
@@ -281,8 +280,8 @@ class Module(BaseModule):
         if self._reduction is not None and self.for_training:
             self._exec_group.reduce(self._reduction)
 
-    def _checked(self, data_shapes: Descriptions, label_shapes: Descriptions | None
-                 ) -> tuple[list[DataDesc], list[DataDesc]]:
+    def _check_shapes(self, data_shapes: Descriptions, label_shapes: Descriptions | None
+                      ) -> tuple[list[DataDesc], list[DataDesc]]:
         data, labels = describe("data_shapes", data_shapes), describe("label_shapes", label_shapes)
         if sorted(desc.name for desc in data) != sorted(self.data_names):
             raise ArgumentError(f"bind: the inputs are {', '.join(self.data_names)}; got shapes of "
@@ -305,7 +304,7 @@ class Module(BaseModule):
             When a weight would have another shape.
         """
         self._needs("binded")
-        data, labels = self._checked(data_shapes, label_shapes)
+        data, labels = self._check_shapes(data_shapes, label_shapes)
         self._exec_group.reshape(data, labels)
         self._data_shapes, self._label_shapes = data, labels
 
@@ -331,7 +330,7 @@ class Module(BaseModule):
 
     # ------------------------------------------------------------------------------------- weights
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Initialize the weights.
 
@@ -355,8 +354,7 @@ class Module(BaseModule):
             A weight is missing. If a given name is near the missing one, the error names both.
         """
         if self.params_initialized and not force_init:
-            warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
-                          stacklevel=2)
+            warn("the weights are set already, init_params leaves them; force_init=True sets them again")
             return
         self._needs("binded")
         fill: Fill | None = None if initializer is None else create(initializer)
@@ -367,7 +365,7 @@ class Module(BaseModule):
                                             ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             if not allow_extra:
                 given = [name for name in params or () if name in names or name not in arrays]
-                refuse_misspelt("init_params", given, names, may_miss=allow_missing, stacklevel=2)
+                refuse_misspelt("init_params", given, names, may_miss=allow_missing)
             for name in names:
                 if params is not None and name in params:
                     if params[name].shape != arrays[name].shape:
@@ -394,7 +392,7 @@ class Module(BaseModule):
                 self._kvstore._store(name, first.arg_dict[name])
         self.params_initialized = True
 
-    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+    def set_params(self, arg_params: Weights, aux_params: Weights, allow_missing: bool = False, force_init: bool = True,
                    allow_extra: bool = False) -> None:
         """Set the weights; if only some are given, by ``allow_missing``, each of them must be in the network.
 
@@ -702,10 +700,10 @@ class Module(BaseModule):
         context."""
         self._needs("binded", "params_initialized")
         listed = [list(copies) for copies in zip(*(executor.outputs for executor in self._exec_group.execs))]
-        return self._merged(listed, self._output_axes) if merge_multi_context else listed
+        return self._merge_outputs(listed, self._output_axes) if merge_multi_context else listed
 
     @staticmethod
-    def _merged(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
+    def _merge_outputs(listed: list[list[NDArray]], axes: Sequence[int]) -> list[NDArray]:
         return [parts.joined(arrays, axis) for arrays, axis in zip(listed, axes)]
 
     def get_input_grads(self, merge_multi_context: bool = True) -> list[Any]:
@@ -715,12 +713,12 @@ class Module(BaseModule):
         listed: list[list[Any]] = [[executor.grad_dict[desc.name] for executor in self._exec_group.execs]
                                    for desc in self._data_shapes]
         axes = [DataDesc.get_batch_axis(desc.layout) for desc in self._data_shapes]
-        return self._merged(listed, axes) if merge_multi_context else listed
+        return self._merge_outputs(listed, axes) if merge_multi_context else listed
 
     def get_states(self, merge_multi_context: bool = True) -> list[Any]:
         """The arguments named by ``state_names``."""
         listed = [[executor.arg_dict[name] for executor in self._exec_group.execs] for name in self._state_names]
-        return self._merged(listed, [0] * len(listed)) if merge_multi_context else listed
+        return self._merge_outputs(listed, [0] * len(listed)) if merge_multi_context else listed
 
     def set_states(self, states: Sequence[NDArray | Sequence[NDArray]] | None = None, value: float | None = None
                    ) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from opreg.base import data_dir
 
-from ..core.files import INFLATED, atomic_write, reading
+from ..core.files import INFLATED, atomic_write, open_to_read
 from ..core.named_errors import name_errors
 from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
@@ -80,7 +80,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
         None if overwrite else nearby(os.path.basename(name))
     target.parent.mkdir(parents=True, exist_ok=True)
     if local is not None:
-        with reading(local) as source, atomic_write(target) as file:
+        with open_to_read(local) as source, atomic_write(target) as file:
             shutil.copyfileobj(source, file)
         return str(target)
     for retries_left in reversed(range(max(1, retries))):
@@ -157,7 +157,7 @@ def get_zip_data(data_dir: str, url: str, data_origin_name: str) -> None:
     """Download a zip file into a folder, and unpack it there."""
     name = download(url, data_origin_name, data_dir)
     try:
-        with reading(name) as file, zipfile.ZipFile(file) as packed:
+        with open_to_read(name) as file, zipfile.ZipFile(file) as packed:
             size = sum(member.file_size for member in packed.infolist())
             if size > INFLATED * os.path.getsize(name):
                 raise FileFormatError(f"{name}: {size} unpacked bytes are impossible for a file of "
@@ -175,7 +175,7 @@ def get_bz2_data(data_dir: str, data_name: str, url: str, data_origin_name: str)
     if target.is_file():
         return
     name = download(url, data_origin_name, data_dir)
-    with reading(name) as packed, atomic_write(target) as file:
+    with open_to_read(name) as packed, atomic_write(target) as file:
         try:
             with bz2.open(packed) as source:
                 shutil.copyfileobj(source, file)

@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.sharding import mapped
 
 from ..builtin.optimizers.bound_updates import Row, WeightGroup
-from ..core.files import reading
+from ..core.files import open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import Checked
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
@@ -201,6 +201,8 @@ class Updater(Checked):
             raise ArgumentError(f"the states belong to optimizer {saved.optimizer!r}, this one is {class_name!r}")
         optimizer.check_settings(saved.settings)
         vars(optimizer).update(saved.settings)
+        if saved.schedule is not None:
+            optimizer.lr_scheduler = saved.schedule
         self.states, self.states_synced = saved.states, dict.fromkeys(saved.states, False)
         self._unused = set(saved.states)
         optimizer._all_index_update_counts = saved.counts or {0: {}}
@@ -209,7 +211,7 @@ class Updater(Checked):
 
     def read_states(self, fname: str | os.PathLike[str]) -> None:
         """Restore the states in a file, see ``set_states``; an error about them names the file."""
-        with reading(fname) as file:
+        with open_to_read(fname) as file:
             states = file.read()
         try:
             self.set_states(states)

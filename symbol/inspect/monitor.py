@@ -39,16 +39,17 @@ class Monitor:
         arrays = plan.arrays  # the function refers to the arrays and not to the plan, which would be a cycle
 
         def report(step: Step, node: Node, work: Function) -> None:
-            work()
             op, callback = node.op, self.callback
             assert op is not None
             if callback is None:
+                work()
                 return
-            if self.everything:
+            if self.everything:  # before the step, which may compute in the memory of its inputs
                 names = op.signature.inputs(node.attrs)
                 for name, entry in zip(names, node.inputs):
                     if arrays.get(entry) is not None:
                         callback(f"{node.name}_{name}", NDArray(arrays[entry], step.ctx).copy())
+            work()
             for i, data in enumerate(step.outs[:op.signature.visible(node.attrs)]):
                 if data is not None:
                     callback(_monitored_name(node, i), NDArray(data, step.ctx).copy())

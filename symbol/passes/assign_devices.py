@@ -6,7 +6,7 @@ from opreg.core.graph import Entry, Node
 from opreg.core.registry import get
 from opreg.ndarray.context import Context
 
-from ..program import Program, replaced
+from ..program import Program, replace_inputs
 
 __all__ = ["assign_devices"]
 
@@ -50,7 +50,8 @@ def assign_devices(program: Program) -> Program:
                 if entry[0] is node:
                     home(entry, place)
             continue
-        new = replaced(node, [moved(became.get(entry, entry), ctx) for entry in node.inputs], program.specs, became)
+        new = replace_inputs(node, [moved(became.get(entry, entry), ctx) for entry in node.inputs], program.specs,
+                             became)
         contexts[new] = ctx
         placed.append(new)
     heads = [became.get(entry, entry) for entry in program.heads]

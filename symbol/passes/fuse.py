@@ -307,7 +307,7 @@ class _Composer:
         group = self.groups.get(node)
         if group is None:
             return None
-        return self._fused(group, became) if group.members[-1] is node else []
+        return self._fuse_group(group, became) if group.members[-1] is node else []
 
     def _free(self, group: _Group, exported: Sequence[Node]) -> bool:
         """Whether sums may be rearranged: in backward, where no value must equal one of forward exactly."""
@@ -316,7 +316,7 @@ class _Composer:
         return not any(RECOMPUTED in node.tags for node in exported) and not any(
             prim.equality for node in group.members for prim, _ in self.expressions[node].code)
 
-    def _fused(self, group: _Group, became: dict[Entry, Entry]) -> list[Node] | None:
+    def _fuse_group(self, group: _Group, became: dict[Entry, Entry]) -> list[Node] | None:
         exported = [node for node in group.members if (node, 0) in self.outside]
         if not exported:
             return []

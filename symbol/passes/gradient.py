@@ -50,7 +50,7 @@ def _node_with_title(titles: Mapping[Node, Sequence[str]], specs: dict[Node, lis
     if node not in titles:
         return None
     inputs = [became.get(entry, entry) for entry in node.inputs]
-    new = node.renewed(inputs, tags={GRADIENTS: " ".join(titles[node])})
+    new = node.copy(inputs, tags={GRADIENTS: " ".join(titles[node])})
     specs[new] = specs[node]
     became.update(((node, i), (new, i)) for i in range(node.count))
     return [new]

@@ -25,7 +25,7 @@ from opreg.core.tracing import RuleTracer
 from opreg.errors import ArgumentError
 
 from .. import infer as inference
-from ..program import Program, nbytes, replaced
+from ..program import Program, nbytes, replace_inputs
 from .cse import pure
 
 __all__ = ["rematerialize", "recompute_setting", "RECOMPUTED"]
@@ -186,7 +186,7 @@ class _Copies:
             unread = node.op.traits.unread if node.op is not None else ()
             inputs = [moved.get(entry, entry) if i in unread or entry[0] not in self.place
                       else self._entry_for_backward(entry) for i, entry in enumerate(node.inputs)]
-            self.nodes.append(replaced(node, inputs, program.specs, moved))
+            self.nodes.append(replace_inputs(node, inputs, program.specs, moved))
         program.heads = [moved.get(entry, entry) for entry in program.heads]
         program.nodes = reachable(self.nodes, program.heads, read=True)
         if any(node not in program.specs for node in program.nodes):  # nodes without specs, which rules have made
@@ -219,7 +219,7 @@ class _Copies:
                 return
             if op.traits.random or op.traits.states:  # stored after all
                 return
-        again = node.renewed(inputs, f"{node.name}_again", tags={RECOMPUTED: "1"})
+        again = node.copy(inputs, f"{node.name}_again", tags={RECOMPUTED: "1"})
         specs[again] = specs[node]
         self.nodes.append(again)
         self.became.update(((node, i), (again, i)) for i in range(len(specs[node])) if not self.has((node, i)))

@@ -26,6 +26,7 @@ from opreg.backends.numba import elementwise as jit
 from opreg.backends.numba.vector import VECTOR
 from opreg.core import threads
 from opreg.core.array_module import backend
+from opreg.core.cache import Recent
 from opreg.core.launch import Call
 from opreg.core.registry import get, names
 from opreg.elementwise import expression as e
@@ -217,7 +218,7 @@ def test_loops_fill_the_registers(dtype: str, folder: Path) -> None:
     """Loops use the largest vector registers; by default the compiler would use half of them."""
     x = np.ones(100, dtype)
     np.testing.assert_array_equal(computed(trace(lambda x: x * 3.0 + 1.0, 1), x), 4)
-    (function,) = compiler._FUNCTIONS.values()
+    (function,) = compiler._FUNCTIONS.entries()
     lanes = simd.lanes(np.dtype(dtype))
     assert f"<{lanes} x {'float' if dtype == 'float32' else 'double'}>" in function.compiled.inspect_llvm()
 
@@ -393,11 +394,11 @@ def test_results_may_be_constants_or_inputs() -> None:
 
 def test_constants_share_a_function() -> None:
     x = np.arange(8, dtype="float32")
-    before = len(compiler._FUNCTIONS)
+    before = len([*compiler._FUNCTIONS.entries()])
     for number in (0.25, -0.0, np.inf):
         np.testing.assert_array_equal(computed(trace(lambda x, n=number: e.maximum(x, n) - 17.0, 1), x),
                                       np.maximum(x, np.float32(number)) - 17)
-    assert len(compiler._FUNCTIONS) <= before + 1
+    assert len([*compiler._FUNCTIONS.entries()]) <= before + 1
 
 
 @pytest.mark.parametrize("shape,other", [((1 << 20,), (1 << 20,)), ((1 << 10, 1 << 10), (1 << 10,))],
@@ -495,9 +496,23 @@ def test_an_executor_waits_for_the_compiler_on_request() -> None:
         assert "sigmoid gate: ufuncs; numba declined: OPREG_JIT=numpy forbids it" in executor.explain()
 
 
+def test_the_cache_of_functions_is_bounded_and_plans_keep_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(4))
+    first = compiler.function_of("text 0", np.dtype("float32"), 1)
+    assert compiler.function_of("text 0", np.dtype("float32"), 1) is first
+    for i in range(9):
+        compiler.function_of(f"text {i}", np.dtype("float32"), 1)
+    assert len([*compiler._FUNCTIONS.entries()]) <= 4
+    x = np.ones((3, 4), "float32")
+    with compiler.use("numba"):
+        executor = _bound(x)
+        compiler._FUNCTIONS.clear()
+        np.testing.assert_allclose(executor.forward()[0].asnumpy(), 1 / (1 + np.exp(-x)), rtol=1e-6)
+
+
 def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ufuncs run until the function is compiled; no run waits for it."""
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setattr(compiler, "_PATIENCE", 1e9)
     x = np.random.default_rng(0).standard_normal((30, 50)).astype("float32")
     executor = _bound(x)
@@ -505,7 +520,7 @@ def test_an_executor_switches_to_compiled_functions(monkeypatch: pytest.MonkeyPa
         wanted = _bound(x).forward()[0].asnumpy()
     for _ in range(2):
         np.testing.assert_array_equal(executor.forward()[0].asnumpy(), wanted)
-    (function,) = compiler._FUNCTIONS.values()
+    (function,) = compiler._FUNCTIONS.entries()
     assert 0 < function.left < 1e9 and function.thread is None
     function.left = 0.0
     np.testing.assert_array_equal(executor.forward()[0].asnumpy(), wanted)
@@ -528,7 +543,7 @@ def test_a_child_forked_during_a_compilation_compiles_itself(monkeypatch: pytest
         go_on.wait(60)
         raise OSError("no compiler")
 
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setattr(compiler, "_compile", compile)
     monkeypatch.setattr(compiler.warnings, "warn", lambda *args, **keywords: None)
     first, second = (compiler.function_of(text, np.dtype("float32"), 1) for text in ("a", "b"))
@@ -548,7 +563,7 @@ def test_calls_that_cannot_be_compiled_go_on(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*args: Any) -> None:
         raise OSError("no compiler")
 
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setattr(compiler, "_PATIENCE", 0)
     monkeypatch.setattr(compiler, "_compile", fail)
     warned: list[str] = []
@@ -678,7 +693,7 @@ def test_sums_over_rows_are_the_same_for_any_number_of_threads(monkeypatch: pyte
 
 def test_row_operators_switch_to_compiled_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """One output that nobody reads, and several outputs."""
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setattr(compiler, "_PATIENCE", 0)
     x = mx.nd.array(np.random.default_rng(0).standard_normal((30, 50)))
     values = {"x": x, "gamma": mx.nd.ones((50,)) * 2, "beta": mx.nd.ones((50,))}
@@ -690,7 +705,7 @@ def test_row_operators_switch_to_compiled_functions(monkeypatch: pytest.MonkeyPa
         executor.backward([x])
         found.append([executor.outputs[0].asnumpy(), *[each.asnumpy() for each in executor.grad_arrays]])
         compiler.wait()
-    assert len(compiler._FUNCTIONS) >= 2
+    assert len([*compiler._FUNCTIONS.entries()]) >= 2
     for left, right in zip(*found):
         close(left, right, 100)
 
@@ -702,7 +717,7 @@ def compiled(x: np.ndarray, offset: float) -> int:
     """Compiles a function anew and checks its results; returns whether its machine code was found in the cache."""
     compiler._FUNCTIONS.clear()
     np.testing.assert_array_equal(computed(trace(lambda x: x * 2.0 + offset, 1), x), x * 2 + offset)
-    (function,) = compiler._FUNCTIONS.values()
+    (function,) = compiler._FUNCTIONS.entries()
     return function.compiled.cache_hits
 
 
@@ -710,7 +725,7 @@ def compiled(x: np.ndarray, offset: float) -> int:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Path of a cache that does not exist yet."""
     compiler._caller()  # it is not compiled again, so its file is elsewhere
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / "made" / "late"))
     return tmp_path / "made" / "late"
 
@@ -845,7 +860,7 @@ def test_the_cache_folder_belongs_to_the_user(platform: str, variable: str, tmp_
 
 
 def test_a_failed_compilation_is_repeated_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(64))
     monkeypatch.setattr(compiler, "_PATIENCE", 0.0)
     compile_text, failing = compiler._compile, [True]
 
@@ -858,7 +873,7 @@ def test_a_failed_compilation_is_repeated_later(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(compiler, "_compile", once)
     executor = _bound(np.random.default_rng(0).standard_normal((30, 50)).astype("float32"))
     executor.forward()
-    (function,) = compiler._FUNCTIONS.values()
+    (function,) = compiler._FUNCTIONS.entries()
     for _ in range(3):
         executor.forward()
         thread = function.thread

@@ -9,6 +9,7 @@ import opreg as mx
 from opreg.backends.numba import compiler, recurrent, simd
 from opreg.backends.numba.compiler import use
 from opreg.core import threads
+from opreg.core.cache import Recent
 from opreg.core.processor import processor
 
 numba = pytest.importorskip("numba")
@@ -69,7 +70,7 @@ def test_compiled_layers_equal_the_reference(mode, shape, size, attrs, dtype):
 def test_nothing_is_compiled_before_the_first_run(monkeypatch):
     """A numba that cannot be imported causes no error unless it is asked for."""
     monkeypatch.setattr(simd, "register_bytes", lambda: pytest.fail("the compiler is loaded"))
-    monkeypatch.setattr(compiler, "_FUNCTIONS", {})
+    monkeypatch.setattr(compiler, "_FUNCTIONS", Recent(4))
     monkeypatch.setattr(recurrent, "_text", recurrent._text.__wrapped__)
     executor, _ = bound("auto", "gru", (2, 3, 4), 5, num_layers=1)
     executor.forward(is_train=True)

@@ -189,12 +189,11 @@ def test_tables_are_freed_with_their_arrays(calls):
 
 
 def test_functions_are_compiled_after_numpy_has_taken_as_long(calls):
-    arrays, before = arrays_of("signum_update", "float64"), set(compiler._FUNCTIONS)
+    arrays, before = arrays_of("signum_update", "float64"), set(compiler._FUNCTIONS.entries())
     options = dict(momentum=0.77, wd_lh=0.1, clip_gradient=0.5)
     expected = moved("signum_update", "numpy", arrays, **options)
     moved("signum_update", "auto", arrays, **options)
-    (key,) = set(compiler._FUNCTIONS) - before
-    function = compiler._FUNCTIONS[key]
+    (function,) = set(compiler._FUNCTIONS.entries()) - before
     assert function.thread is None
     function.left = 0.0
     moved("signum_update", "auto", arrays, **options)

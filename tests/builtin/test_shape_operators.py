@@ -334,3 +334,26 @@ def test_large_arrays_with_a_short_last_axis_are_transposed(shape, axes, dtype):
                    sym.Reshape(sym.transpose(x, axes=axes), shape=(-1,)).eval(x=nd.array(data, dtype=dtype))[0]):
         assert np.dtype(result.dtype) == dtype
         np.testing.assert_array_equal(result.asnumpy().reshape(expected.shape), expected)
+
+
+# -------------------------------------------------------------------------------------------------- topk
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+@pytest.mark.parametrize("odd", [None, -0.0, np.inf, np.nan])
+@pytest.mark.parametrize(("axis", "is_ascend"), [(-1, False), (0, True), (1, False), (None, True)])
+def test_few_of_many_are_those_that_a_stable_sort_puts_first(dtype, odd, axis, is_ascend, monkeypatch):
+    """Equal elements, of which there are many, come in their order; NaN counts as the largest."""
+    monkeypatch.setattr("opreg.builtin.reductions.ordering._MANY", 0)
+    data = np.random.default_rng(0).integers(0, 9, (16, 24)).astype(dtype)
+    if odd is not None and dtype.startswith("float"):
+        data[3, ::5] = odd
+    value, index = (a.asnumpy() for a in nd.topk(nd.array(data, dtype=dtype), axis=axis, k=2, ret_typ="both",
+                                                 is_ascend=is_ascend, dtype="int64"))
+    flat, place = (data.reshape(-1), 0) if axis is None else (data, axis)
+    keys = np.argsort(flat.astype("float64"), axis=place, kind="stable") if is_ascend else (
+        flat.shape[place] - 1 - np.flip(np.argsort(np.flip(flat.astype("float64"), place), axis=place, kind="stable"),
+                                        place))
+    want = np.take(keys, range(2), axis=place)
+    np.testing.assert_array_equal(index, want)
+    np.testing.assert_array_equal(value, np.take_along_axis(flat, want, place))

@@ -646,8 +646,10 @@ def test_wrong_settings_of_the_context_are_refused(settings, message):
 
 def test_settings_without_effect_are_accepted():
     before = get_context("mode")
+    assert (get_context("save_graphs"), get_context("enable_ge"), get_context("deterministic")) == (0, False, "OFF")
     set_context(enable_sparse=False, save_graphs=True, op_timeout=3)
-    assert get_context("mode") == before
+    assert get_context("mode") == before and get_context("save_graphs") is True
+    set_context(save_graphs=0, op_timeout=900)
 
 
 # ---------------------------------------------------------------------------------------- empty dimensions

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -231,3 +233,46 @@ def test_recorded_outside_tensors_get_their_gradients():
         return jit(lambda a: a * (doubled * 3) + doubled * doubled)(x())
 
     np.testing.assert_allclose(grad(outer)(x()).asnumpy(), 6 * X + 8 * X)
+
+
+class Scaler:
+    """An object with a compiled method."""
+
+    def __init__(self) -> None:
+        self.k, self.several = 2.0, [1.0]
+
+    @jit
+    def scale(self, value: Any) -> Any:
+        return value * self.k * self.several[0]
+
+
+class ScalerCell(Scaler, Cell):
+    def __init__(self) -> None:
+        Cell.__init__(self)
+        Scaler.__init__(self)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+@pytest.mark.parametrize("kind", [Scaler, ScalerCell])
+def test_a_copied_object_has_its_own_compiled_methods(kind: type[Scaler], copied: Callable) -> None:
+    first, one = kind(), Tensor([1.0])
+    assert first.scale(one).asnumpy() == 2
+    second = copied(first)
+    second.k = 7.0
+    for _ in range(2):
+        assert [each.scale(one).asnumpy().item() for each in (second, first)] == [7.0, 2.0]
+    second.several[0] = 3.0
+    first.several = [5.0]
+    assert [each.scale(one).asnumpy().item() for each in (second, first)] == [21.0, 10.0]
+
+
+def test_an_object_without_weak_references_keeps_its_compiled_methods() -> None:
+    class Bare:
+        __slots__ = ("__dict__",)
+        scale = Scaler.scale
+
+    bare = Bare()
+    bare.k, bare.several = 2.0, [1.0]  # type: ignore[attr-defined]
+    assert bare.scale(Tensor([1.0])).asnumpy() == 2
+    assert bare.scale._cache is bare.scale._cache
+    assert copy.copy(bare).scale._cache is not bare.scale._cache

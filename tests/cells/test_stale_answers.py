@@ -755,7 +755,7 @@ def test_a_replaced_method_of_a_class_of_cells_is_seen(owner: Any, name: str, mo
 
 
 @pytest.mark.parametrize("way", ["eager", "compiled"])
-@pytest.mark.parametrize("name", ["scale_grad", "_prepared"])
+@pytest.mark.parametrize("name", ["scale_grad", "_prepare_step"])
 def test_a_replaced_method_that_a_layer_calls_is_seen(name: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An optimizer, whose eager calls are planned, too."""
     weight = ms.Parameter(Tensor(np.zeros(2, np.float32)), name="weight")

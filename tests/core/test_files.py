@@ -127,7 +127,7 @@ def test_one_failing_file_prevents_the_others(tmp_path: Path) -> None:
 
 def test_names_that_are_not_regular_files_are_refused(tmp_path: Path) -> None:
     def read(path: str | Path) -> None:
-        with files.reading(path):
+        with files.open_to_read(path):
             pass
 
     for call in (read, lambda path: write(path, b"")):

@@ -547,6 +547,21 @@ def test_results_of_shape_rules_are_checked(rule: Any, found: Any) -> None:
         symbol.infer_shape(x=(2, 3))
 
 
+@pytest.mark.parametrize("answer, found", [
+    (lambda x: [x, [3]], [(2, 3), (3,)]), (lambda x: (None, x[1:]), [(2, 3), (3,)]),
+    *((lambda x, answer=answer: answer, None) for answer in (
+        [(2, 3)], [(2, 3), (3,), (1,)], ([(2, 3), (3,)], [(2, 3)]), [(2, 3), 3], (3,), None))])
+def test_results_of_the_rule_fill_are_checked(answer: Any, found: Any) -> None:
+    plus = defined(lambda x, bias: x + bias)
+    plus.fill(lambda ins, outs: answer(ins[0]))
+    symbol = plus(sym.var("x"))
+    if found is not None:
+        assert symbol.infer_shape(x=(2, 3))[0] == found
+        return
+    with pytest.raises(ArgumentError, match=r"its rule fill returned .*, expected a shape for each of its inputs"):
+        symbol.infer_shape(x=(2, 3))
+
+
 def test_a_shape_rule_gives_several_shapes_in_a_tuple_or_a_list() -> None:
     for kind in (tuple, list):
         halves = defined(lambda x: (x[:1], x[1:]), outputs=["first", "rest"])

@@ -166,8 +166,15 @@ class WithRate(Mixed, nn.Dense):
     pass
 
 
+class Ignoring(nn.Dense):
+    def __init__(self, **keywords: Any):
+        super().__init__(2, 3)
+
+
 @pytest.mark.parametrize("make", [
-    lambda: Decorated(3, tag="a"), lambda: Converting(out_channels="3", has_bias=False),
-    lambda: WithRate(in_channels=2, out_channels=3, rate="slow")], ids=["decorator", "converted", "read"])
+    lambda: Ignoring(last_gamma=True), lambda: Decorated(3, tag="a"),
+    lambda: Converting(out_channels="3", has_bias=False),
+    lambda: WithRate(in_channels=2, out_channels=3, rate="slow")],
+    ids=["ignored", "decorator", "converted", "read"])
 def test_constructors_of_users_may_take_any_keywords(make: Callable[[], Any]) -> None:
     assert isinstance(make(), nn.Cell)

@@ -1,4 +1,4 @@
-"""Programs that tests compile by the system's C++ compiler: each text once a run, whichever process asks for it first.
+"""Programs that tests compile: each text once, whichever process asks for it first.
 
 The common head of all kernels is compiled in advance, once for each set of flags. Compilers that cannot, or that find
 no such header in time, read it as text, which takes longer and gives the same.
@@ -17,12 +17,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import opreg.backends.cuda
 
-__all__ = ["COMPILER", "LINKER", "KernelError", "built", "folder", "forget", "line_of"]
+__all__ = ["COMPILER", "LINKER", "KernelError", "built", "folder", "forget", "kept", "line_of"]
 
 COMPILER = shutil.which("g++") or shutil.which("c++")
 #: A flag for the linker that takes a quarter of the usual one's time, a tenth of that of compiling a small kernel.
@@ -104,6 +104,16 @@ def built(text: str, *flags: str, header: str | None = "kernels", suffix: str = 
         with _complete(path) as part:
             _compile(*_FLAGS, *flags, *before, str(source), *after, "-o", str(part))
     return path
+
+
+def kept(make: Callable[[], str], *parts: str) -> str:
+    """A text that depends on these parts alone: an earlier run has left it in the folder, or it is made now and left
+    there."""
+    path = _place(None, (), "\n".join(parts), ".txt")
+    if not path.exists():
+        with _complete(path) as part:
+            part.write_text(make())
+    return path.read_text()
 
 
 @functools.cache

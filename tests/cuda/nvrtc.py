@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 from opreg.backends.cuda.instructions import PRELUDE
 
-from .compiled import KernelError
+from .compiled import KernelError, kept
 
 #: The oldest architecture that is supported, and the newest. No kernel asks for its architecture.
 ARCHITECTURES = (75, 90)
@@ -72,7 +73,16 @@ def _text(program: ctypes.c_void_p, what: str) -> bytes:
     return content.raw.rstrip(b"\0")
 
 
-def check(text: str, *options: str) -> tuple[str, str]:
+@functools.cache
+def _version() -> str:
+    nvrtc = library()
+    assert nvrtc is not None
+    numbers = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(*map(ctypes.byref, numbers))
+    return f"nvrtc {numbers[0].value}.{numbers[1].value}"
+
+
+def check(text: str, *options: str) -> list[str]:
     """PTX code of a text, and the log of the compiler.
 
     Raises
@@ -80,6 +90,10 @@ def check(text: str, *options: str) -> tuple[str, str]:
     KernelError
         The compiler refuses the text; the message is its own.
     """
+    return json.loads(kept(lambda: json.dumps(_compile(text, options)), _version(), *options, text))
+
+
+def _compile(text: str, options: Sequence[str]) -> tuple[str, str]:
     nvrtc = library()
     assert nvrtc is not None
     program = ctypes.c_void_p()

@@ -31,8 +31,9 @@ from opreg.elementwise.expression import (
     tanh,
     where,
 )
-from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, prepared_loop, run_loop
-from opreg.elementwise.loops import Loop, folded, gradient_of, gradients, lower, sets
+from opreg.elementwise.loop_runs import bound_loop, prepared_loop, run_loop
+from opreg.elementwise.loop_text import Layout, loop_text
+from opreg.elementwise.loops import Loop, fold_axes, gradient_of, gradients, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,
     RowLayout,
@@ -533,12 +534,12 @@ def test_derived_gradients_of_loops_agree_with_differences(name, attrs, count) -
 
 
 def test_shapes_are_folded() -> None:
-    assert folded((2, 1, 3), (1,)) == ((6, 1), (1,))
-    assert folded((1, 1), (0, 1)) == ((1, 1), (1,))
-    assert folded((2, 3, 4), (0, 1, 2)) == ((1, 24), (1,))
+    assert fold_axes((2, 1, 3), (1,)) == ((6, 1), (1,))
+    assert fold_axes((1, 1), (0, 1)) == ((1, 1), (1,))
+    assert fold_axes((2, 3, 4), (0, 1, 2)) == ((1, 24), (1,))
     for shape in itertools.product((1, 2, 3), repeat=3):
         for axes in itertools.chain(*[itertools.combinations(range(3), k) for k in (1, 2, 3)]):
-            view, reduced = folded(shape, axes)
+            view, reduced = fold_axes(shape, axes)
             assert math.prod(view) == math.prod(shape)
             assert math.prod(view[i] for i in reduced) == math.prod(shape[i] for i in axes)
             assert 0 not in reduced and functools.reduce(lambda a, b: a and b, [i < len(view) for i in reduced])

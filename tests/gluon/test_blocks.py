@@ -35,6 +35,29 @@ def _trained(net, x):
                          if parameter.grad_req != "null"}
 
 
+def test_the_error_of_a_shape_that_inputs_do_not_determine_names_the_operator_that_takes_it():
+    """Shape rules of custom operators lead from inputs to outputs, and not back."""
+    @mx.operator.register("_example_copies_weights")
+    class CopyProp(mx.operator.CustomOpProp):
+        def infer_shape(self, in_shape):
+            return in_shape, [in_shape[0]], []
+
+    class Convolution(gluon.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.weight = self.params.get("weight", shape=(4, 0, 3, 3), allow_deferred_init=True)
+
+        def hybrid_forward(self, F, x, weight):
+            kernel = F.Custom(weight, op_type="_example_copies_weights")
+            return F.Convolution(x, kernel, no_bias=True, kernel=(3, 3), num_filter=4)
+
+    net = Convolution(prefix="binary_")
+    net.initialize()
+    with pytest.raises(mx.OpError, match=r"binary_weight: \(4, \?, 3, 3\), an input of custom\._example_copies_weights "
+                       r"'.*'. Give these parameters their whole shapes"):
+        net(_image())
+
+
 def test_a_dense_layer_without_units_can_be_made_and_refuses_to_compute():
     """Programs make lists of layers, ``[nn.Dense(10 * i) for i in range(6)]``, and use some of them."""
     layer = nn.Dense(0)
@@ -416,8 +439,9 @@ def test_several_contexts_hold_copies():
     assert weight.data(mx.cpu(1)).context == mx.cpu(1) and len(weight.list_grad()) == 2
     with pytest.raises(RuntimeError, match="not initialized on context"):
         weight.data(mx.cpu(2))
+    assert weight._ctx_map == [[], [0, 1]]
     weight.reset_ctx(mx.cpu(2))
-    assert weight.list_ctx() == [mx.cpu(2)]
+    assert weight.list_ctx() == [mx.cpu(2)] and weight._ctx_map == [[], [None, None, 0]]
 
 
 @pytest.mark.parametrize("wrong, words", [

@@ -163,6 +163,20 @@ def test_an_optimizer_of_ones_own_keeps_states_of_parameters(compiled: bool) -> 
     assert optimizer.state[w]["moved"].asnumpy().tolist() == [1.5, -1.5]
 
 
+def test_warm_restarts_take_epochs_between_two_steps() -> None:
+    net = ms.nn.Dense(1, 1)
+    scheduler = optim.lr_scheduler.CosineAnnealingWarmRestarts(optim.SGD(net.trainable_params(), lr=0.1), 2)
+    found = []
+    for epoch in (0.25, None, 1.5, 2.0, 7.5):
+        scheduler.step(epoch)
+        found.append(float(scheduler.get_last_lr()[0]))
+    np.testing.assert_allclose(found, [0.05 + 0.05 * np.cos(np.pi * at / 2) for at in (0.25, 1.25, 1.5, 0, 1.5)],
+                               rtol=1e-6)
+    assert scheduler.last_epoch == 7
+    with pytest.raises(ValueError, match="must not be negative, got -1"):
+        scheduler.step(-1)
+
+
 def test_rates_are_given_as_tensors() -> None:
     scheduler = optim.lr_scheduler.StepLR(optim.SGD(weights(), lr=0.5), 2)
     assert repr(scheduler.get_last_lr()) == "[Tensor(shape=[], dtype=Float32, value= 0.5)]"

@@ -748,7 +748,7 @@ def test_attention_without_weights_gives_the_same_output(batch_first, masks, dty
 
 def test_attention_without_weights_makes_no_scores(monkeypatch):
     layer = nn.MultiheadAttention(4, 2)
-    monkeypatch.setattr(layer, "_weighed", None)
+    monkeypatch.setattr(layer, "_attend", None)
     layer(*[Tensor(np.ones((3, 5, 4), np.float32))] * 3, need_weights=False)
 
 

@@ -22,5 +22,5 @@ def test_nodes_are_named_after_functions(name: str, compose: Callable[[Any], Any
     """Files of MXNet have these names, and variables made for missing inputs begin with them."""
     with mx.name.NameManager():
         made = compose(sym.var("x").as_np_ndarray())
-    assert made.name == name
+    assert made.name == name and repr(made) == f"<_Symbol {name}>" and repr(made.as_nd_ndarray()) == f"<Symbol {name}>"
     assert all(each.startswith((f"{name}_", "x", "s")) for each in made.list_arguments())

@@ -251,6 +251,19 @@ def test_monitor_sees_every_output_once():
     assert len(seen) == 4
 
 
+def test_monitor_sees_inputs_before_a_step_computes_in_their_memory():
+    x = sym.Variable("x")
+    net = sym.broadcast_add(sym.exp(x, name="exp"), sym.tanh(sym.exp(x, name="other"), name="tanh"), name="sum")
+    executor = sym.sin(net, name="sin").bind(mx.cpu(), {"x": nd.array([1.0])}, {"x": nd.zeros((1,))})
+    seen = {}
+    executor.set_monitor_callback(lambda name, value: seen.update({name: value.asscalar()}), monitor_all=True)
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((1,)))
+    for name, of in (("tanh_data", "other_output"), ("sum_lhs", "exp_output"), ("sum_rhs", "tanh_output"),
+                     ("sin_data", "sum_output"), ("sin_backward_data", "sum_output")):
+        assert seen[name] == seen[of], name
+
+
 def test_explain_and_debug_str_name_the_operators():
     executor = linear()
     executor.forward(is_train=True)

@@ -360,11 +360,49 @@ def test_the_pickle_for_mxnet_is_read_back(name, dump):
         assert unpickled(again.get_states(format="mxnet")).keys() == {0}
 
 
+class _Schedule:
+    """A schedule of the rate as MXNet pickles it."""
+
+
+@pytest.mark.parametrize("schedule, attributes", [
+    (mx.lr_scheduler.FactorScheduler(2, 0.5, 1e-3, warmup_steps=2, warmup_begin_lr=0.001), {}),
+    (mx.lr_scheduler.MultiFactorScheduler([3, 7], 0.1, base_lr=0.5), {}),
+    (mx.lr_scheduler.PolyScheduler(9, 0.5, 3, 0.1), {}),
+    (mx.lr_scheduler.CosineScheduler(9, 0.5), {}),
+    (mx.lr_scheduler.FactorScheduler(2), {"step": 0}),
+    (mx.lr_scheduler.FactorScheduler(2), {"count": -10**9}),
+    (mx.lr_scheduler.MultiFactorScheduler([2]), {"step": ["2"]}),
+    (mx.lr_scheduler.PolyScheduler(9), {"base_lr": None})],
+    ids=["factor", "multi", "poly", "cosine", "step", "count", "text", "none"])
+def test_schedules_in_pickles_of_mxnet_go_on_or_are_refused(monkeypatch, schedule, attributes):
+    rates = [schedule(n) for n in range(6)]
+    _Schedule.__module__, _Schedule.__qualname__ = "mxnet.lr_scheduler", type(schedule).__name__
+    module = types.SimpleNamespace(**{type(schedule).__name__: _Schedule})
+    monkeypatch.setitem(sys.modules, "mxnet.lr_scheduler", module)
+    optimizer, pickled = _Optimizer(), _Schedule()
+    vars(pickled).update(vars(schedule), **attributes)
+    vars(optimizer).update(num_update=5, lr_scheduler=pickled)
+    content = as_mxnet(monkeypatch, ({}, optimizer), 2)
+    move = updater("adam", lr_scheduler=mx.lr_scheduler.FactorScheduler(1))
+    before = move.optimizer.lr_scheduler
+    if attributes:
+        with pytest.raises(FileFormatError, match=r"optimizer states: .*(step|count|base_lr)"):
+            move.set_states(content)
+        assert move.optimizer.lr_scheduler is before
+    else:
+        move.set_states(content)
+        assert move.optimizer.learning_rate == rates[-1]
+        assert [move.optimizer.lr_scheduler(n) for n in range(6, 12)] == [schedule(n) for n in range(6, 12)]
+
+
 def test_a_pickle_for_mxnet_has_the_schedule_and_refuses_what_mxnet_lacks():
     schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5, base_lr=0.25)
     _, optimizer = unpickled(updater("sgd", lr_scheduler=schedule).get_states(True, format="mxnet"))
     written = optimizer.state["lr_scheduler"]
     assert type(written).__qualname__ == "mxnet.lr_scheduler.FactorScheduler" and written.state == vars(schedule)
+    again = updater("sgd")
+    again.set_states(updater("sgd", lr_scheduler=schedule).get_states(True, format="mxnet"))
+    assert vars(again.optimizer.lr_scheduler) == vars(schedule)
     _, optimizer = unpickled(updater("groupadagrad").get_states(True, format="mxnet"))
     assert type(optimizer).__qualname__ == "mxnet.optimizer.contrib.GroupAdaGrad"
     with pytest.raises(ArgumentError, match="no optimizer AdamW"):

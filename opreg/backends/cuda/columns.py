@@ -17,7 +17,7 @@ from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal
-from .rows import KINDS, Text, counted_in, of_the_row, parameters, sized
+from .rows import KINDS, Text, counted_in, of_the_row, parameters, reads_row_size
 
 __all__ = ["LEAST", "Tile", "bound_columns", "columns_source", "tile_of"]
 
@@ -85,7 +85,7 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
     kind = "double" if any(value.type == "double" for value in text.values[:arity]) else "float"
     reductions = [p for p, (prim, _) in enumerate(expression.code) if prim.name in REDUCTIONS]
     kinds = {p: KINDS[expression.code[p].prim.name] for p in reductions}
-    numbers = ["rows", "n", "part", "parts", *["size"] * sized(expression)]
+    numbers = ["rows", "n", "part", "parts", *["size"] * reads_row_size(expression)]
     lines = [f'extern "C" __global__ void __launch_bounds__({wide * high}) columns('
              f"{', '.join([*parameters(ins, outs), *[f'{index} {name}' for name in numbers]])}) {{"]
     lines += [f"    __shared__ {kind} shared{p}[{high}][{tile.columns}];" for p in reductions]
@@ -159,7 +159,7 @@ def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[A
                           tuple([None if out is None else out.dtype for out in outs]), tile, high, far,
                           counted_in(rows if size is None else size))
     index = np.uint64 if far else np.uint32
-    numbers = [rows, n, part, parts, *[rows if size is None else size] * sized(columns.expression)]
+    numbers = [rows, n, part, parts, *[rows if size is None else size] * reads_row_size(columns.expression)]
     written = [out for out in outs if out is not None]
     return Launch(kernel_of(xp, text, "columns"), -(-n // tile.columns) * count * parts, tile.wide * high,
                   [*ins, *written, *map(index, numbers)], sum(own_bytes(ins[i]) for i in columns.expression.used),

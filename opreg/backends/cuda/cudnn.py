@@ -205,7 +205,7 @@ def aligned(arrays: Sequence[Array]) -> bool:
     return not any(address_of(array) % _ALIGNED for array in arrays)
 
 
-def _executed(title: str, execute: Callable[..., None], *arguments: Any) -> None:
+def _execute(title: str, execute: Callable[..., None], *arguments: Any) -> None:
     try:
         execute(*arguments)
     except Exception as error:
@@ -250,7 +250,7 @@ class Convolve(PlainStep):
         self.read = sum(map(own_bytes, arrays.values())) - self.written
 
     def __call__(self) -> None:
-        _executed(self.title, self.execute, self.stream().ptr, self.addresses, self.place)
+        _execute(self.title, self.execute, self.stream().ptr, self.addresses, self.place)
 
     def work(self, arrays: Sequence[Array]) -> Work:
         """The convolution of other arrays."""
@@ -265,7 +265,7 @@ class Convolve(PlainStep):
         def convolve(others: Sequence[Array]) -> None:
             addresses = {**constants, **{uid: address_of(others[number]) for uid, number in moved}}
             place = None if scratch is None else address_of(others[scratch])
-            _executed(title, execute, stream().ptr, addresses, place)
+            _execute(title, execute, stream().ptr, addresses, place)
 
         convolve.held = held  # type: ignore[attr-defined]
         return convolve

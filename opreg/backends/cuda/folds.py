@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core.spec import Shape
 from opreg.elementwise.expression import Expression
-from opreg.elementwise.rows import RowExpression, RowLayout, parted
+from opreg.elementwise.rows import RowExpression, RowLayout, split_reductions
 from opreg.typing import Array, ArrayModule
 
 from .columns import LEAST, bound_columns, tile_of
@@ -87,7 +87,7 @@ def bound_fold(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
         step, places = expression, list(outs)
         others: list[int] = []
         if not (one_group and parts == 1):
-            step, expression, others = parted(expression)
+            step, expression, others = split_reductions(expression)
             dtype = np.dtype(np.float64 if any(array.dtype.itemsize == 8 for array in ins) else np.float32)
             places = [scratch(len(steps) * 4 + i, (count, parts, 1 if along else n), dtype)
                       for i in range(len(step.results))]

@@ -23,7 +23,7 @@ from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
 
 __all__ = ["KINDS", "Shape", "Text", "bound_rows", "bound_rows_with_sums", "counted_in", "of_the_row", "parameters",
-           "rows_source", "shape_of", "sized"]
+           "rows_source", "shape_of", "reads_row_size"]
 
 # Threads of a block if each warp computes a row, and the greatest number of elements that a thread holds in registers.
 _WARPS, _REGISTERS = 128, 32
@@ -146,7 +146,7 @@ def parameters(ins: Sequence[np.dtype], outs: Sequence[np.dtype | None]) -> list
             *[f"{STORED[dtype.name]}* b{i}" for i, dtype in enumerate(outs) if dtype is not None]]
 
 
-def sized(expression: Expression) -> bool:
+def reads_row_size(expression: Expression) -> bool:
     """Whether an expression reads the size of a row."""
     return any(prim.name == "row_size" for prim, _ in expression.code)
 
@@ -166,7 +166,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     kind = "double" if any(value.type == "double" for value in text.values[:expression.arity]) else "float"
     elements = [i for i, along in enumerate(rows.inputs) if along is RowLayout.ELEMENT]
     packed = [i for i, along in enumerate(rows.inputs) if along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
-    numbers = ["rows", "n", *["part", "parts"] * shape.cut, *["size"] * sized(expression),
+    numbers = ["rows", "n", *["part", "parts"] * shape.cut, *["size"] * reads_row_size(expression),
                *["cycle"] * (RowLayout.CYCLE in rows.inputs)]
     lines = [f'extern "C" __global__ void __launch_bounds__({shape.block}) rows('
              f"{', '.join([*parameters(shape.ins, shape.outs), *[f'{index} {name}' for name in numbers]])}) {{"]
@@ -303,7 +303,8 @@ def bound_rows(rows: RowExpression, ins: Sequence[Array], outs: Sequence[Array |
     parts = 1 if part is None else -(-n // part)
     blocks = grid_of(xp, count * parts * shape.threads, shape.block)
     numbers = [count * parts, n, *([] if part is None else [part, parts]),
-               *[n if size is None else size] * sized(rows.expression), *[cycle] * (RowLayout.CYCLE in rows.inputs)]
+               *[n if size is None else size] * reads_row_size(rows.expression),
+               *[cycle] * (RowLayout.CYCLE in rows.inputs)]
     written = [out for out in outs if out is not None]
     read = sum(own_bytes(array) * times for array, times in zip(ins, _passes(rows, shape)))
     return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, shape.block,
@@ -348,7 +349,7 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequen
     shape = shape._replace(outs=tuple([dtype if i in sums else stored for i, stored in enumerate(shape.outs)]),
                            summed=tuple(summed))
     written = [out for i, array in enumerate(outs) if (out := sums.get(i, array)) is not None]
-    numbers = [count, n, *[n] * sized(rows.expression)]
+    numbers = [count, n, *[n] * reads_row_size(rows.expression)]
     index = np.uint64 if shape.far else np.uint32
     return Launch(kernel_of(xp, rows_source(rows, shape), "rows"), blocks, shape.block,
                   [*ins, *written, *map(index, numbers)],

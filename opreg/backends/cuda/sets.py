@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from opreg.core.spec import Shape
-from opreg.elementwise.expression import Expression, Instruction, extracted
+from opreg.elementwise.expression import Expression, Instruction, extract_registers
 from opreg.elementwise.rows import ACROSS, RowExpression, RowLayout, row_sum, traced
 from opreg.typing import Array, ArrayModule
 
@@ -62,12 +62,12 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
             rows, ins, outs, count, groups[-1][0], xp, lambda i, *spec: scratch(300 + i, *spec))
         if found is not None:
             step, parts = found
-            return [step, *_folded([*parts.values()], [outs[j] for j in parts], (0,), xp, scratch)]
+            return [step, *_sum_steps([*parts.values()], [outs[j] for j in parts], (0,), xp, scratch)]
         others = [j for j, out in enumerate(outs) if out is not None and j not in sums]
         if others and not any(rows.phases[register] for j in sums if isinstance(register := rows.added(j), int)):
             # The kernel of the sums reads the rows once; the kernel of the other results, which holds a row between its
             # reductions, reads them once more.
-            part, read = extracted(expression, [expression.results[j] for j in others], [*range(len(ins))])
+            part, read = extract_registers(expression, [expression.results[j] for j in others], [*range(len(ins))])
             return [*add_sums(dict(enumerate(zip(ins, roles)))),
                     bound_rows(RowExpression(part, [roles[i] for i in read]), [ins[i] for i in read],
                                [outs[j] for j in others], count, groups[-1][0], xp, cycle)]
@@ -84,7 +84,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
                     and rows.registers[result] is RowLayout.ROW:
                 results.append(result)
                 places.append(out)
-        part, read = extracted(expression, results, list(known_values))
+        part, read = extract_registers(expression, results, list(known_values))
         operands = [known_values[register] for register in read]
         base = 64 * phase
         steps += bound_fold(part, [array for array, _ in operands], [role for _, role in operands], places, groups, xp,
@@ -97,14 +97,14 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
     elements = [(result, out) for i, (result, out) in enumerate(zip(expression.results, outs))
                 if out is not None and rows.results[i] is RowLayout.ELEMENT]
     if elements:
-        elements_part, read = extracted(expression, [result for result, _ in elements], list(known_values))
+        elements_part, read = extract_registers(expression, [result for result, _ in elements], list(known_values))
         steps.append(elementwise.bound_to(elements_part, [known_values[register][0] for register in read],
                                           [out for _, out in elements], xp))
     return steps
 
 
-def _folded(arrays: Sequence[Array], outs: Sequence[Array | None], axes: Sequence[int], xp: ArrayModule,
-            scratch: Scratch) -> list[Callable[[], None]]:
+def _sum_steps(arrays: Sequence[Array], outs: Sequence[Array | None], axes: Sequence[int], xp: ArrayModule,
+               scratch: Scratch) -> list[Callable[[], None]]:
     """Steps that sum arrays along axes, those of equal shapes together."""
     steps: list[Callable[[], None]] = []
     for shape in dict.fromkeys([array.shape for array in arrays]):
@@ -127,11 +127,11 @@ def _over_sets(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayo
     of_places = [j for j in outs if rows.results[j] is RowLayout.COLUMN]
     of_all = [j for j in outs if j not in of_places]
     if of_all:
-        steps += _folded([known_values[int(added[j])][0] for j in of_all], [outs[j] for j in of_all],
-                         range(len(shape)), xp, lambda i, *spec: scratch(64 + i, *spec))
+        steps += _sum_steps([known_values[int(added[j])][0] for j in of_all], [outs[j] for j in of_all],
+                            range(len(shape)), xp, lambda i, *spec: scratch(64 + i, *spec))
     if not of_places:
         return steps
-    part, read = extracted(rows.expression, [added[j] for j in of_places], list(known_values))
+    part, read = extract_registers(rows.expression, [added[j] for j in of_places], list(known_values))
     arrays, roles = [known_values[register][0] for register in read], [known_values[register][1] for register in read]
     if sum(reduced for _, reduced in groups) == 1:
         # In sums over sets, a value for each set takes the role of a value for each place, and the other way round.
@@ -145,7 +145,7 @@ def _over_sets(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayo
     else:
         places = [scratch(32 + i, shape, _working_dtype(arrays)) for i in range(len(of_places))]
         steps += [elementwise.bound_to(part, arrays, places, xp),
-                  *_folded(places, [outs[j] for j in of_places], others, xp, scratch)]
+                  *_sum_steps(places, [outs[j] for j in of_places], others, xp, scratch)]
     return steps
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Staging", "staging"]
+__all__ = ["Staging", "copier_to"]
 
 
 class Staging:
@@ -41,7 +41,7 @@ class Staging:
                 copied.synchronize()
 
 
-def staging(xp: ArrayModule, array: Array, device: int) -> Staging | None:
+def copier_to(xp: ArrayModule, array: Array, device: int) -> Staging | None:
     """The ``Staging`` for an array; None if it is empty or not contiguous, or the module has no pinned memory."""
     if not hasattr(getattr(xp, "cuda", None), "alloc_pinned_memory") or not array.size or not array.flags.c_contiguous:
         return None

@@ -22,7 +22,7 @@ from opreg.typing import Array, ArrayModule
 from ..weights import Columns, Tables, alike, formula_of, rows_of
 from .compiler import Launch, grid_of, kernel_of
 from .instructions import STORED, Value, computed_in, missing, statements
-from .staging import staging
+from .staging import copier_to
 
 if TYPE_CHECKING:
     from opreg.builtin.optimizers.update_formulas import Rates
@@ -148,6 +148,6 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 def _on_device(xp: ArrayModule, rates: Rates, dtype: np.dtype, like: Array) -> Array:
     """An array of the rates on the device of ``like``, updated whenever they change."""
     numbers = xp.empty(max(1, len(rates.numbers)), dtype)
-    bring = staging(xp, numbers, getattr(like.device, "id", 0)) or functools.partial(numbers.__setitem__, Ellipsis)
+    bring = copier_to(xp, numbers, getattr(like.device, "id", 0)) or functools.partial(numbers.__setitem__, Ellipsis)
     rates.keep(lambda values: bring(np.array(values or [0.0], dtype)))
     return numbers

@@ -34,7 +34,7 @@ import numpy as np
 
 from opreg.core import threads
 from opreg.core.addresses import address_of
-from opreg.core.cache import cached
+from opreg.core.cache import Recent, cached
 from opreg.core.chosen import Chosen
 from opreg.core.launch import Call
 from opreg.core.steps import JoinableStep, PlainStep, TieredStep
@@ -118,7 +118,7 @@ def unavailable(call: Call) -> str | None:
 
 
 class Function:
-    """A function ``kernel(table, first, last)`` of one text and dtype, compiled once per process.
+    """A function ``kernel(table, first, last)`` of one text and dtype, compiled once and shared.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Function:
                               f"it instead: {error}", RuntimeWarning, stacklevel=1)
 
 
-_FUNCTIONS: dict[tuple[str, np.dtype], Function] = {}
+_FUNCTIONS = Recent(1024, "functions for numba")
 _COMPILING = threading.RLock()
 
 
@@ -182,7 +182,7 @@ def _forget_compilations() -> None:
     """In a forked child, let functions be requested again that threads of the parent were compiling: the child has none
     of these threads."""
     _COMPILING.release()
-    for function in _FUNCTIONS.values():
+    for function in _FUNCTIONS.entries():
         function.thread = None
 
 
@@ -195,16 +195,18 @@ if hasattr(os, "register_at_fork"):  # otherwise a child forked during a compila
 
 
 def function_of(source: str, dtype: np.dtype, length: int) -> Function:
-    """The function of a text, one per process."""
+    """The function of a text, shared by all plans."""
     key = source, dtype
-    if key not in _FUNCTIONS:
-        _FUNCTIONS[key] = Function(source, dtype, length)
-    return _FUNCTIONS[key]
+    function: Function | None = _FUNCTIONS[key]
+    if function is None:
+        function = Function(source, dtype, length)
+        _FUNCTIONS.keep(key, function)
+    return function
 
 
 def wait() -> None:
     """Wait until all functions that are being compiled are ready."""
-    for function in list(_FUNCTIONS.values()):
+    for function in _FUNCTIONS.entries():
         if function.thread is not None:
             function.thread.join()
 

@@ -18,7 +18,7 @@ import site
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_char, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
+from ctypes import POINTER, byref, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from typing import Any, NamedTuple
 
 from opreg.core.spec import Shape
@@ -111,7 +111,6 @@ _FUNCTIONS: dict[str, list[type]] = {
     "primitive_create": [c_void_p, c_void_p],
     "primitive_execute": [c_void_p, c_void_p, c_int, POINTER(Argument)],
     "primitive_destroy": [c_void_p],
-    "sgemm": [c_char, c_char, *[c_int64] * 3, c_float, *[c_void_p, c_int64] * 2, c_float, c_void_p, c_int64],
 }
 _RESULTS = {"memory_desc_get_size": c_size_t, "primitive_desc_query_md": c_void_p}
 

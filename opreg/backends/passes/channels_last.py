@@ -107,7 +107,7 @@ def bring_channels_last(program: Program, library: Library) -> Program:
     return program
 
 
-def _moved(spec: Spec) -> Spec:
+def _channels_last_spec(spec: Spec) -> Spec:
     n, c, *size = spec.shape or ()
     return Spec((n, *size, c), spec.dtype)
 
@@ -153,16 +153,16 @@ class _Decisions:
         if refuses is not None:
             # Without an input that has channels last, the library must also compute the node in its declared layout.
             alone = self.last.isdisjoint(moved)
-            reason = (self._refused(node, refuses, Move({}, (), ())) if alone else None) or self._refused(
+            reason = (self._reason_to_keep(node, refuses, Move({}, (), ())) if alone else None) or self._reason_to_keep(
                 node, refuses, move)
             if reason is not None:
                 return reason
         return move
 
-    def _refused(self, node: Node, refuses: ChannelsLast, move: Move) -> str | None:
+    def _reason_to_keep(self, node: Node, refuses: ChannelsLast, move: Move) -> str | None:
         ins = [self.specs[source][index] for source, index in node.inputs]
-        ins = [_moved(spec) if i in move.ins else spec for i, spec in enumerate(ins)]
-        outs = [_moved(spec) if i in move.outs else spec for i, spec in enumerate(self.specs[node])]
+        ins = [_channels_last_spec(spec) if i in move.ins else spec for i, spec in enumerate(ins)]
+        outs = [_channels_last_spec(spec) if i in move.outs else spec for i, spec in enumerate(self.specs[node])]
         place = self.program.contexts[node]
         return refuses({**node.attrs, **move.attrs}, ins, outs, self.program.is_train, place.xp, place.device_id)
 
@@ -220,8 +220,8 @@ class _Rewriting:
     def _add(self, node: Node, inputs: list[Entry], attrs: Attrs, layout: str, outs: Sequence[int]) -> None:
         """Add a new node for a node, and after it copies of its outputs in the declared layout, if needed."""
         program, specs = self.program, self.program.specs[node]
-        new = node.renewed(inputs, attrs=attrs, tags={"__layout__": layout})
-        program.specs[new] = [_moved(spec) if i in outs else spec for i, spec in enumerate(specs)]
+        new = node.copy(inputs, attrs=attrs, tags={"__layout__": layout})
+        program.specs[new] = [_channels_last_spec(spec) if i in outs else spec for i, spec in enumerate(specs)]
         program.contexts[new] = program.contexts[node]
         self.nodes.append(new)
         for i, spec in enumerate(specs):
@@ -235,7 +235,7 @@ class _Rewriting:
         moved = self.last.get(entry)
         if moved is None:
             now = self.first.get(entry, entry)
-            spec = _moved(self.program.specs[entry[0]][entry[1]])
+            spec = _channels_last_spec(self.program.specs[entry[0]][entry[1]])
             if unread:
                 # a variable without memory, like all inputs that are not read
                 shape = Node(None, f"{now[0].name}_shape")

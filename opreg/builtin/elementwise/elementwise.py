@@ -36,7 +36,7 @@ from ...typing import Array, ArrayModule
 from ..outputs import like_inputs
 from ..samples import alike
 
-__all__ = ["elementwise", "attach", "traced"]
+__all__ = ["elementwise", "attach", "expressions_of"]
 
 Traced = Callable[[Attrs], Expression]
 #: The largest number of traces that one operator keeps for different answers about its settings.
@@ -47,7 +47,7 @@ Part = Callable[[Value, Sequence[Value], Value, Attrs], Value | None]
 # -------------------------------------------------------------------------------------------- expressions
 
 
-def traced(function: Callable, arity: int) -> Traced:
+def expressions_of(function: Callable, arity: int) -> Traced:
     """Expressions of a function of terms, by attributes; the latest thousand are cached."""
     names = Rule(function).names
     if not names:
@@ -217,13 +217,13 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     Op
         The operator.
     """
-    expression = traced(function, len(arguments))
+    expression = expressions_of(function, len(arguments))
     op = Op(name, schema or Schema.of(function), arguments, inplace=range(len(arguments)),
             doc=doc or inspect.getdoc(function) or "")
     _declare_shapes(op, broadcasts)
     attach(op, expression, broadcasts=broadcasts, on_integers=on_integers)
     written = derivatives or [None] * len(arguments)
-    slopes = [_derived(expression, i) if derivative is None else traced(derivative, len(arguments) + 2)
+    slopes = [_derived(expression, i) if derivative is None else expressions_of(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]
     ends = [""] if len(arguments) == 1 else [f"_{argument}" for argument in arguments]
     parts = [_backward(op, slope, f"_backward_{_stem(name)}{end}", broadcasts)
@@ -282,7 +282,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
     if broadcasts:
         backward.infer(broadcast)
     attach(backward, expression, finite=True, broadcasts=broadcasts)
-    parts = [_lowered(_derived(expression, i), broadcasts) for i in range(len(used))]
+    parts = [_gradient_part(_derived(expression, i), broadcasts) for i in range(len(used))]
     _differentiate(backward, parts, broadcasts)
     register(backward)
 
@@ -293,7 +293,7 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
     return apply
 
 
-def _lowered(slope: Traced, broadcasts: bool) -> Part:
+def _gradient_part(slope: Traced, broadcasts: bool) -> Part:
     def apply(g: Value, ins: Sequence[Value], y: Value, attrs: Attrs) -> Value | None:
         expression = slope(attrs)
         if isinstance(expression.result, float):

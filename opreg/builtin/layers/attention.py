@@ -56,7 +56,7 @@ class Factor(NamedTuple):
 _WEIGHTS, _FEATURES = Factor(0), Factor(0, 1)
 
 
-def _turned(x: Array) -> Array:
+def _swap_last_axes(x: Array) -> Array:
     return x.transpose(0, 1, 3, 2)
 
 
@@ -68,7 +68,7 @@ def _product(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
     return multiplier(xp, a, b)(a, b, out)
 
 
-def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
+def _declare_interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
     """Number of features of a head."""
     scores = left.parts > 0
     names = tuple(op.signature.arguments({}))
@@ -96,7 +96,7 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
         if not scores:
             y = _product(xp, a, b).transpose(2, 0, 1, 3)
             return write_out(out, None, y, (rows, batch, heads * b.shape[3]))
-        a, turned, shape = a * _scale(a.shape[3]), _turned(b), (batch * heads, rows, b.shape[2])
+        a, turned, shape = a * _scale(a.shape[3]), _swap_last_axes(b), (batch * heads, rows, b.shape[2])
         if out is None or out.dtype != a.dtype or not out.flags.c_contiguous:
             return write_out(out, None, _product(xp, a, turned), shape)
         _product(xp, a, turned, _WEIGHTS.of(out, heads))
@@ -122,11 +122,11 @@ def _interleaved(op: Op, form: str, left: Factor, right: Factor) -> None:
         if scores:
             g = _WEIGHTS.of(g, heads) * _scale(a.shape[3])
             left.of(results[left.place], heads)[...] = _product(xp, g, b)
-            right.of(results[right.place], heads)[...] = _product(xp, _turned(g), a)
+            right.of(results[right.place], heads)[...] = _product(xp, _swap_last_axes(g), a)
         else:
             g = _FEATURES.of(g, heads)
-            right.of(results[right.place], heads)[...] = _product(xp, _turned(a), g)
-            results[left.place] = _product(xp, g, _turned(b)).reshape(arrays[left.place].shape)
+            right.of(results[right.place], heads)[...] = _product(xp, _swap_last_axes(a), g)
+            results[left.place] = _product(xp, g, _swap_last_axes(b)).reshape(arrays[left.place].shape)
         return results if len(results) > 1 else results[0]
 
     @back.grad
@@ -178,13 +178,13 @@ def encdec_valatt(keys_values, attention, *, heads: Positive):
     """
 
 
-_interleaved(selfatt_qk, "(length, batch, @heads*3size) -> (@heads*batch, length, length)",
-             Factor(0, 3, 0), Factor(0, 3, 1))
-_interleaved(selfatt_valatt, "(length, batch, @heads*3size) (@heads*batch, length, length) "
+_declare_interleaved(selfatt_qk, "(length, batch, @heads*3size) -> (@heads*batch, length, length)",
+                     Factor(0, 3, 0), Factor(0, 3, 1))
+_declare_interleaved(selfatt_valatt, "(length, batch, @heads*3size) (@heads*batch, length, length) "
                              "-> (length, batch, @heads*size)", Factor(1), Factor(0, 3, 2))
-_interleaved(encdec_qk, "(queries, batch, @heads*size) (keys, batch, @heads*2size) "
+_declare_interleaved(encdec_qk, "(queries, batch, @heads*size) (keys, batch, @heads*2size) "
                         "-> (@heads*batch, queries, keys)", Factor(0, 1, 0), Factor(1, 2, 0))
-_interleaved(encdec_valatt, "(keys, batch, @heads*2size) (@heads*batch, queries, keys) "
+_declare_interleaved(encdec_valatt, "(keys, batch, @heads*2size) (@heads*batch, queries, keys) "
                             "-> (queries, batch, @heads*size)", Factor(1), Factor(0, 2, 1))
 
 

@@ -14,7 +14,7 @@ from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
 from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
-from ..samples import folded
+from ..samples import fold_samples
 from .normalize import layout_of, moments
 
 __all__: list[str] = []
@@ -47,7 +47,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
         mean, variance, y = moments(xp, x, layout, target)
         source = y
         mean, variance = mean.reshape(-1), variance.reshape(-1)
-        if _shared(ndev):
+        if _shares_statistics(ndev):
             mean, variance, apart = _of_all_ranks(mean, variance)
             y += apart.reshape(layout.keep)
         scale = 1.0 / xp.sqrt(variance + eps)
@@ -72,7 +72,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
     return write_out(out, target, y, data.shape), mean, variance, moving_mean, moving_var
 
 
-def _shared(ndev: int) -> bool:
+def _shares_statistics(ndev: int) -> bool:
     """Whether ``ndev`` is the number of this program's processes, which then share their statistics."""
     return ndev > 1 and world().size == ndev
 
@@ -132,7 +132,9 @@ def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, p
         d_gamma = ops.zeros_like(gamma) if fix_gamma else product
         if not moving:
             return ops._normalize_scale(g[0], inverse * gamma if weights else inverse, axis=axis), d_gamma, total
-        sums = [ops.AllReduce(each, op="mean") for each in (product, total)] if _shared(ndev) else [product, total]
+        sums = [product, total]
+        if _shares_statistics(ndev):
+            sums = [ops.AllReduce(each, op="mean") for each in sums]
         dx = ops._backward_normalize(g[0], data, *weights, mean, inverse, *sums, scaled=not fix_gamma, axis=axis)
         if g[1] is not None or g[2] is not None:
             g_mean, g_third = [ops.zeros_like(mean) if each is None else each for each in g[1:]]
@@ -169,7 +171,7 @@ def batch_norm_norm(*, eps, fix_gamma, axis):
 def batch_norm_vmap(ins, batched, *, axis, **attrs):
     if any(batched[1:]) or not axis % (len(ins[0].shape) - 1):
         return NotImplemented
-    return BatchedCall([folded(ins[0]), *ins[1:]], {**attrs, "axis": axis % (len(ins[0].shape) - 1)})
+    return BatchedCall([fold_samples(ins[0]), *ins[1:]], {**attrs, "axis": axis % (len(ins[0].shape) - 1)})
 
 
 @declare(name="_contrib_BatchNormWithReLU", mode=True, auxiliary=("moving_mean", "moving_var"), states=(0, 1),

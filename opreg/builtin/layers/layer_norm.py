@@ -16,7 +16,7 @@ from ...elementwise.rows import RowLayout, column_sum, row_mean, row_size, row_s
 from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import like_inputs
-from ..samples import along, repeated, size_of
+from ..samples import repeated, shift_axes, size_of
 
 __all__: list[str] = []
 
@@ -41,7 +41,7 @@ def layer_norm(data, gamma, beta, *, axis: int = -1, eps: Amount = 1e-5, output_
     """
 
 
-along(layer_norm, shared=(1, 2))
+shift_axes(layer_norm, shared=(1, 2))
 
 
 @layer_norm.fill

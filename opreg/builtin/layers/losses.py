@@ -29,7 +29,7 @@ from ..outputs import (
     in_dtype_of,
     like_inputs,
     one_of,
-    widened,
+    widen,
 )
 from ..shapes.shape import declare_unchanged, stored_in
 from .softmax import softmax_of
@@ -390,7 +390,7 @@ def softmax_cross_entropy(data, label):
     index = ops.Cast(label, dtype="int64")
     inside = ops._npi_logical_and(ops._npi_greater_equal_scalar(index, scalar=0),
                                   ops._npi_less_scalar(index, scalar=data.shape[1]))
-    picked = ops.pick(ops.softmax(widened(data)), index, axis=1)
+    picked = ops.pick(ops.softmax(widen(data)), index, axis=1)
     chosen = ops._maximum_scalar(ops._npi_where_rscalar(inside, picked, scalar=0.0), scalar=1e-8)
     return in_dtype_of(-ops.sum(ops.log(chosen), axis=0, keepdims=True), data)
 

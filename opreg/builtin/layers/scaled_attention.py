@@ -27,7 +27,7 @@ from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import floating, like_inputs, wide
-from ..samples import folded, size_of
+from ..samples import fold_samples, size_of
 from .attention_scores import Scores, dropout_factors, dropout_key, heads_by_key, product, scale_of, several_blocks
 
 __all__ = ["PARTS", "run", "backward_attention_xp", "decline_few_scores"]
@@ -87,7 +87,7 @@ def scaled_dot_product_attention(query, key, value, mask, *, causal: bool = Fals
     """
 
 
-def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape]) -> None:
+def _check_shapes(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape]) -> None:
     for name, shape in (("query", query), ("key", key), ("value", value)):
         if len(shape) != 4:
             raise ShapeError(f"{name}: expected shape (batch, heads, length, size), got {show(shape)}")
@@ -107,7 +107,7 @@ def _checked(query: Shape, key: Shape, value: Shape, mask: Sequence[Shape]) -> N
 
 @scaled_dot_product_attention.infer
 def attention_infer(query, key, value, *mask):
-    _checked(query, key, value, mask)
+    _check_shapes(query, key, value, mask)
     return [(*query[:3], value[3]), query[:3], (3,)]
 
 
@@ -205,7 +205,7 @@ def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> l
             value = ops.broadcast_to(value, shape=(size, batch, *value.shape[2:]))
         elif not has_samples:
             value = ops.broadcast_to(value.reshape((1, *value.shape)), shape=(size, *value.shape))
-        merged.append(folded(value))
+        merged.append(fold_samples(value))
     return merged
 
 
@@ -284,7 +284,7 @@ def _gradients_infer(use_mask: bool, g: Shape, query: Shape, key: Shape, value: 
                      ) -> list[Shape]:
     logsum, delta, *others = rest
     mask = others[:1] if use_mask else []
-    _checked(query, key, value, mask)
+    _check_shapes(query, key, value, mask)
     for name, shape, expected in (("g", g, (*query[:3], value[3])), ("logsum", logsum, query[:3]),
                                   ("delta", delta, query[:3])):
         if shape != expected:

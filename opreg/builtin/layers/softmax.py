@@ -11,7 +11,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import check_axis
 from ...elementwise.expression import equal, exp, log, where
-from ...elementwise.loop_text import run_loop
+from ...elementwise.loop_runs import run_loop
 from ...elementwise.loops import sets
 from ...elementwise.rows import RowLayout, column, row_max, row_min, row_sum
 from ...errors import AttrError
@@ -19,7 +19,7 @@ from ...typing import Array, ArrayModule
 from ..attention_parts import Weights
 from ..looped import by_loop, looped
 from ..outputs import as_output, common_shape
-from ..samples import along
+from ..samples import shift_axes
 
 __all__ = ["log_softmax_of", "softmax_of"]
 
@@ -93,7 +93,7 @@ def softmax(data, length, *, axis: int = -1, temperature: float | None = None, d
     """
 
 
-along(softmax)
+shift_axes(softmax)
 
 
 @softmax.fill
@@ -127,7 +127,7 @@ def softmin(data, *, axis: int = -1, temperature: float | None = None, dtype: np
     """Exponentials of ``-data / temperature``, scaled to a sum of one along ``axis``."""
 
 
-along(softmin)
+shift_axes(softmin)
 
 
 softmin.fill(as_output)
@@ -145,7 +145,7 @@ def log_softmax(data, *, axis: int = -1, temperature: float | None = None, dtype
     """The logarithm of ``softmax``, without an intermediate rounding of the softmax."""
 
 
-along(log_softmax)
+shift_axes(log_softmax)
 
 
 log_softmax.fill(as_output)
@@ -187,7 +187,7 @@ def backward_softmax(g, output, *, axis: int = -1, temperature: float | None = N
     """The gradient of ``softmax``."""
 
 
-along(backward_softmax)
+shift_axes(backward_softmax)
 
 
 @looped(backward_softmax)
@@ -200,7 +200,7 @@ def backward_log_softmax(g, output, *, axis: int = -1, temperature: float | None
     """The gradient of ``log_softmax``."""
 
 
-along(backward_log_softmax)
+shift_axes(backward_log_softmax)
 
 
 @looped(backward_log_softmax)

@@ -104,7 +104,7 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
 
 
 declare_input_shape(gather_sum, 0, lambda g, indices, data=None, *, shape: (
-    integer_indices := data if shape is None else shape, _gathered_shape(integer_indices, indices)))
+    full := data if shape is None else shape, _gathered_shape(full, indices)))
 
 
 declare_gradient(gather_nd, gather_sum)
@@ -128,16 +128,17 @@ def scatter_nd(data, indices, *, shape: int | tuple[int, ...]):
     wins."""
 
 
-def _sized(shape: int | Shape) -> Shape:
+def _shape_tuple(shape: int | Shape) -> Shape:
     return (shape,) if isinstance(shape, int) else shape
 
 
 declare_input_shape(scatter_nd, 0,
-                    lambda data, indices, *, shape: (_sized(shape), _gathered_shape(_sized(shape), indices)))
+                    lambda data, indices, *, shape: (_shape_tuple(shape),
+                                                     _gathered_shape(_shape_tuple(shape), indices)))
 
 
 declare_writes(scatter_nd, lambda xp, data, indices, *, shape: (
-    _sized(shape), _columns(xp, indices), data))
+    _shape_tuple(shape), _columns(xp, indices), data))
 
 
 linear(gather_sum, gather_nd, slice(1, 2))
@@ -186,12 +187,12 @@ def boolean_mask(data, index, *, axis: int = 0):
     """
 
 
-def _masked(data: Shape, index: Shape, *, axis: int) -> tuple[Shape, Shape]:
+def _masked_shapes(data: Shape, index: Shape, *, axis: int) -> tuple[Shape, Shape]:
     axis = check_axis(axis, len(data))
     return (*data[:axis], ANY, *data[axis + 1:]), (data[axis],)
 
 
-declare_input_shape(boolean_mask, 1, _masked)
+declare_input_shape(boolean_mask, 1, _masked_shapes)
 
 
 @boolean_mask.infer_from_data

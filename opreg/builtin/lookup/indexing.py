@@ -25,7 +25,7 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import declare_writes, read_elements
-from ..samples import alike, along, repeated
+from ..samples import alike, repeated, shift_axes
 from ..shapes.shape import constant, out_or_empty, stored_in
 
 __all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
@@ -285,7 +285,7 @@ def pick(data, index, *, axis: int | None = -1, keepdims: bool = False, mode: Pi
     position."""
 
 
-along(pick, flat=True)
+shift_axes(pick, flat=True)
 
 
 @pick.fill
@@ -356,7 +356,7 @@ def pick_put(g, index, data, *, axis: int | None = -1, keepdims: bool = False, m
     """Zeros of the shape of ``data`` with ``g`` at the elements that ``pick`` reads."""
 
 
-along(pick_put, of=2, flat=True)
+shift_axes(pick_put, of=2, flat=True)
 
 
 @pick_put.in_parts  # no body: bodies use it to write at indices

@@ -21,13 +21,11 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_narrow, is_single_or_double, show
 from ...core.value import Value
-from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs, wide
-from ..reductions.reduce import sum_
-from ..samples import folded, of_rows, repeated
+from ..samples import fold_samples, of_rows, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
            "are_views", "with_bias"]
@@ -270,7 +268,7 @@ def fully_connected_infer(data, weight, bias=None, *, num_hidden, flatten):
 def fully_connected_vmap(ins, batched, *, num_hidden, no_bias, flatten):
     words = {"num_hidden": num_hidden, "no_bias": no_bias, "flatten": flatten}
     if not any(batched[1:]):
-        data = folded(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
+        data = fold_samples(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
         return ops.FullyConnected(data, *ins[1:], **words)
     data, weight, *bias = repeated(ins, batched)
     product = ops.batch_dot(_rows_of_samples(data, flatten), weight, transpose_b=True)
@@ -326,7 +324,7 @@ def fully_connected_data_vmap(ins, batched, **attrs):
         return ops.batch_dot(_rows_of_samples(g, False), weight)
     g, data = repeated([g, data], [batched[0], batched[2]])
     if attrs["flatten"] or len(data.shape) > 2:
-        g, data = folded(g), folded(data)
+        g, data = fold_samples(g), fold_samples(data)
     return ops._backward_FullyConnected_data(g, weight, data, **attrs)
 
 
@@ -342,24 +340,6 @@ declare_product(fully_connected_weight, dense_weight, _like_last)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda data, weight, out, **attrs: 2 * math.prod(out) * weight[1],
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
-
-
-def _adds_rows(call: Call) -> str | None:
-    data, attrs = call.ins[0], call.attrs
-    if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
-        return "sums are only taken along all axes but the last, as for the gradient of a bias"
-    if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
-        return "it computes only float32 and float64"
-    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:
-        return "an array is not contiguous"
-    return None
-
-
-@sum_.kernel("product with ones", bound=True, accepts=_adds_rows, rank=Rank.OPERATOR)
-def sum_by_product(call: Call) -> Callable:
-    rows = _rows(call.ins[0], False)
-    ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))
-    return functools.partial(multiplier(call.xp, ones, rows), ones, rows, out)
 
 
 # --------------------------------------------------------------------------------------------------- dot

@@ -99,7 +99,7 @@ def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
     return tuple(shape)
 
 
-def _coded(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Shape:
+def _reshape_shape(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Shape:
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     if not reverse:
         return _with_inferred_length(source, _taken(source, codes))
@@ -124,7 +124,7 @@ def coded_reshape(a, *, newshape: int | tuple[int, ...], reverse: bool = False, 
     the last one."""
 
 
-declare_reshape(coded_reshape, _coded)
+declare_reshape(coded_reshape, _reshape_shape)
 
 
 # -------------------------------------------------------------------------------------------------- matmul

@@ -26,7 +26,7 @@ from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_siz
 from ..looped import looped
 from ..outputs import linear
 from ..reductions.reduce import declare_arg_reduction, spreads, types_of_totals
-from ..samples import along
+from ..samples import shift_axes
 from .numpy_like_numbers import widest_float
 
 __all__: list[str] = []
@@ -60,7 +60,7 @@ def spread(g, a, *, axis: Axes = None, keepdims: bool = False):
     """``g`` repeated along the reduced axes of ``a``."""
 
 
-along(spread, of=1)
+shift_axes(spread, of=1)
 spreads(spread, lambda rank, *, axis: _axes(axis, rank), _reduced_shape)
 linear(spread, "_np_sum", slice(1, -1))
 
@@ -72,7 +72,7 @@ def share(g, a, *, axis: Axes = None, ddof: int = 0):
     return ops._mul_scalar(g, scalar=1 / count if count > 0 else math.inf)
 
 
-def _filled(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
+def _repeat_gradient(g: Value, a: Value, axis: Axes, keepdims: bool, dtype: np.dtype | None) -> Value:
     """``g`` repeated to fill the shape of ``a``, and cast to the dtype of ``a`` if the reduction has another dtype."""
     filled = ops._backward_np_sum(g, a, axis=axis, keepdims=keepdims)
     return filled if dtype is None else ops._backward_cast(filled, a)
@@ -89,7 +89,7 @@ def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) ->
         """A total."""
 
     op.doc = doc
-    along(op)
+    shift_axes(op)
     op.types(_of_means if kind == "mean" else types_of_totals)
 
     @looped(op)
@@ -101,7 +101,7 @@ def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) ->
     def total_grad(g, ins, outs, *, axis, dtype, keepdims):
         (a,) = ins
         part = ops._backward_npi_mean(g, a, axis=axis) if kind == "mean" else g
-        filled = _filled(part, a, axis, keepdims, dtype)
+        filled = _repeat_gradient(part, a, axis, keepdims, dtype)
         return ops.elemwise_mul(filled, ops._prod_of_others(a, axis=axis)) if kind == "prod" else filled
 
 
@@ -122,7 +122,7 @@ def _extreme(name: str, function: Callable, alias: str, doc: str) -> None:
         """An extreme."""
 
     op.doc = f"{doc} Equal ones share a gradient evenly."
-    along(op)
+    shift_axes(op)
     looped(op)(lambda *, axis, keepdims: sets(function, axis, keepdims=keepdims, scalar=True))
 
     @op.grad
@@ -153,7 +153,7 @@ def _deviation(name: str, takes_root: bool, doc: str) -> None:
         """A deviation."""
 
     op.doc = doc
-    along(op)
+    shift_axes(op)
     op.types(_of_means)
     function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if takes_root else _var
     looped(op)(lambda *, axis, ddof, keepdims: sets(
@@ -165,7 +165,7 @@ def _deviation(name: str, takes_root: bool, doc: str) -> None:
         g = ops.elemwise_div(g, ops._mul_scalar(outs[0], scalar=2.0)) if takes_root else g
         apart = ops.broadcast_sub(a, ops._npi_mean(a, axis=axis, keepdims=True))
         part = ops._backward_npi_mean(ops._mul_scalar(g, scalar=2.0), a, axis=axis, ddof=ddof)
-        return ops.elemwise_mul(_filled(part, a, axis, keepdims, dtype), apart)
+        return ops.elemwise_mul(_repeat_gradient(part, a, axis, keepdims, dtype), apart)
 
 
 _deviation("_npi_var", False, "The mean of squared distances from the mean; the divisor is the number of elements less "
@@ -202,7 +202,7 @@ def _truth(name: str, function: str, doc: str, *aliases: str) -> None:
 
     op.doc = doc
     op.grad(ZERO)
-    along(op)
+    shift_axes(op)
     op.infer(lambda data, *, axis, keepdims: _reduced_shape(data, _axes(axis, len(data)), keepdims))
 
     @op.kernel()  # no body: the function is the array module's

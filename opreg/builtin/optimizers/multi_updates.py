@@ -13,7 +13,7 @@ from ...core.registry import declare
 from ...elementwise import expression as e
 from ...elementwise.expression import Term
 from ...typing import Array, ArrayModule
-from ..elementwise.elementwise import attach, traced
+from ..elementwise.elementwise import attach, expressions_of
 from ..forms import declare_form
 from .declared import each_weight, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
@@ -92,7 +92,7 @@ def _lars(lrs: Term, weights_sum_sq: Term, grads_sum_sq: Term, wds: Term, *, eta
     return lrs * e.where(e.greater(e.minimum(w, g), 0.0), w * eta / (g + wds * w + eps), 1.0)
 
 
-attach(multi_lars, traced(_lars, 4))
+attach(multi_lars, expressions_of(_lars, 4))
 
 
 def _arrays(*, num_arrays: int) -> list[str]:

@@ -257,21 +257,21 @@ class Fusion:
     def flops(self, attrs: Attrs, ins: Sequence[Shape], outs: Sequence[Shape]) -> int:
         """The layer's arithmetic: each element of the output is a product over one kernel, or over one row of the
         weight."""
-        return 2 * math.prod(outs[0]) * math.prod(self.named(attrs, ins)["weight"][1:])
+        return 2 * math.prod(outs[0]) * math.prod(self.values_by_name(attrs, ins)["weight"][1:])
 
-    def named(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
+    def values_by_name(self, attrs: Attrs, values: Sequence[Any]) -> dict[str, Any]:
         """A dict of values for each input, by the input's name."""
         return dict(zip(self.arguments(attrs) + self.auxiliary(attrs), values))
 
     def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
-        body, named_specs = self.body(attrs), self.named(attrs, ins)
+        body, named_specs = self.body(attrs), self.values_by_name(attrs, ins)
         inferred, result = _inferred(body, "infer_shapes", [named_specs[name] for name in body.names])
         spec_of = {**dict.fromkeys(named_specs, (1,)), **dict(zip(body.names, inferred))}
         return ([combined_shape(name, shape, spec_of[name]) for name, shape in named_specs.items()],
                 [combined_shape("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
 
     def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        body, named_specs = self.body(attrs), self.named(attrs, ins)
+        body, named_specs = self.body(attrs), self.values_by_name(attrs, ins)
         if not attrs["quantized"]:
             inferred, result = _inferred(body, "infer_dtypes", [named_specs[name] for name in body.names])
             spec_of = dict(zip(body.names, inferred))
@@ -284,7 +284,7 @@ class Fusion:
 
     def compute(self, values: Sequence[Value], attrs: Attrs) -> Any:
         """The body of the operator."""
-        body, arrays = self.body(attrs), self.named(attrs, values)
+        body, arrays = self.body(attrs), self.values_by_name(attrs, values)
         if not attrs["quantized"]:
             return _computed(body.nodes, dict(zip(body.entries, [arrays[name] for name in body.names])))
         low, high = (arrays[name] for name in self.ends(body, attrs)[:2])

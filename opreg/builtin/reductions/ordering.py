@@ -21,11 +21,14 @@ from ..forms import declare_form
 from ..lookup.indexing import check_some, declare_scatter, integer_indices, places_along
 from ..outputs import adjoint_pair
 from ..places import declare_reads
-from ..samples import along
+from ..samples import shift_axes
 
 __all__: list[str] = []
 
 _FLOAT32 = np.dtype("float32")
+
+# One of this number of elements, or fewer, are found by a partition, in an array of at least this size.
+_FEW, _MANY = 8, 1 << 12
 
 
 def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> tuple[Array, Array, int]:
@@ -37,6 +40,28 @@ def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> 
     # Sorting the reversed array and reversing the result keeps equal elements in order, and negates nothing.
     places = data.shape[axis] - 1 - xp.flip(xp.argsort(xp.flip(data, axis), axis=axis, kind="stable"), axis)
     return places, data, axis
+
+
+def _first_ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool, k: int
+                  ) -> tuple[Array, Array, int]:
+    """The first ``k`` of ``_ranked`` along the axis. Few of many are found by a partition, and only they are sorted."""
+    shape, place = flattened(data.shape, axis)
+    length, kind = shape[place], data.dtype.kind if data.dtype.isbuiltin == 1 else ""
+    if xp is not np or data.size < _MANY or k * _FEW > length or kind not in ("f", "i", "u") or (
+            kind == "f" and np.isnan(np.max(data))):
+        places, data, place = _ranked(xp, data, axis, is_ascend)
+        return places[(slice(None),) * place + (slice(k),)], data, place
+    data = data.reshape(shape)
+    rows = np.moveaxis(data, place, -1)
+    last = k - 1 if is_ascend else length - k
+    bound = np.partition(rows, last, -1)[..., last, None]
+    chosen, equal = rows < bound if is_ascend else rows > bound, rows == bound
+    missing = k - np.count_nonzero(chosen, -1)[..., None]
+    if (np.count_nonzero(equal, -1)[..., None] != missing).any():  # of equal elements, those with the least indices
+        equal &= np.cumsum(equal, -1) <= missing
+    places = np.nonzero(chosen | equal)[-1].reshape(*rows.shape[:-1], k)
+    order, _, _ = _ranked(np, np.take_along_axis(rows, places, -1), -1, is_ascend)
+    return np.moveaxis(np.take_along_axis(places, order, -1), -1, place), data, place
 
 
 # ------------------------------------------------------------------------------------------- sort, argsort
@@ -94,7 +119,7 @@ def topk_types(ins, outs, *, ret_typ, dtype):
 def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
     operator has an attribute for this."""
-    along(op, flat=True)
+    shift_axes(op, flat=True)
 
     @op.infer
     def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):
@@ -107,8 +132,7 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     @op.kernel()  # no body: no other operator returns indices in sorted order
     def ranking_xp(xp, data, *, axis, is_ascend, k=0, ret_typ=ret_typ, dtype=np.int32):
         shape = data.shape
-        places, data, axis = _ranked(xp, data, axis, is_ascend)
-        places = places[(slice(None),) * axis + (slice(k if k > 0 else None),)]
+        places, data, axis = _first_ranked(xp, data, axis, is_ascend, k if k > 0 else data.size)
         if ret_typ == "indices":
             return places
         if ret_typ == "mask":

@@ -14,7 +14,7 @@ from ...elementwise.expression import equal, greater_equal, where
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import RowLayout, row_product, row_sum
 from ..looped import looped
-from ..samples import along
+from ..samples import shift_axes
 
 __all__: list[str] = []
 
@@ -62,7 +62,7 @@ def pair_products_loop(*, axis: Axes, exclude: bool) -> Sets:
 
 
 for _op in (product_of_others, pair_products):
-    along(_op)
+    shift_axes(_op)
 
 
 @pair_products.grad

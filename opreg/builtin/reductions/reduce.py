@@ -23,7 +23,7 @@ from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
 from ..looped import by_loop, looped
 from ..outputs import as_output, declare_gradient, declare_input_shape, linear
-from ..samples import along, repeated
+from ..samples import repeated, shift_axes
 from ..shapes.broadcasting import declare_repeat
 
 __all__ = ["declare_arg_reduction", "reduction", "spreads", "sum_", "types_of_totals"]
@@ -114,7 +114,7 @@ def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequ
         """A reduction."""
 
     op.doc = doc
-    along(op)
+    shift_axes(op)
     looped(op)(lambda *, axis, keepdims, exclude: sets(function, axis, exclude=exclude, keepdims=keepdims))
     by_loop(op)
     op.layout(_places)
@@ -178,7 +178,7 @@ def norm(data, *, ord: Literal[1, 2] = 2, axis: Axes = None, out_dtype: Summed |
     squares (``ord=2``)."""
 
 
-along(norm)
+shift_axes(norm)
 
 
 def _norm(x: Any, *, ord: int) -> Any:
@@ -236,7 +236,7 @@ def declare_arg_reduction(op: Op, function: str, left: Callable[..., Shape], axi
     """
     op.grad(ZERO)
     if axis is None:
-        along(op, flat=True)
+        shift_axes(op, flat=True)
 
     @op.infer
     def placing_infer(data, *, axis=axis, keepdims=False):
@@ -283,7 +283,7 @@ def cumsum(a, *, axis: int | None = None, dtype: Summed | None = None):
     """Cumulative sums along ``axis``, or if None of the flattened array; ``dtype`` is the dtype of the sums."""
 
 
-along(cumsum, flat=True)
+shift_axes(cumsum, flat=True)
 
 
 @cumsum.fill
@@ -310,7 +310,7 @@ def cumsum_backward(g, a, *, axis: int | None = None):
     """Sums of the elements of ``g`` from each position to the end, in the shape and dtype of ``a``."""
 
 
-along(cumsum_backward, of=1, flat=True)
+shift_axes(cumsum_backward, of=1, flat=True)
 
 
 declare_gradient(cumsum, cumsum_backward)

@@ -11,7 +11,7 @@ from ...core.rules import Rule
 from ...core.spec import check_axis
 from ...errors import AttrError
 from ..outputs import linear
-from ..samples import along
+from ..samples import shift_axes
 from .shape import declare_view
 
 __all__: list[str] = []
@@ -68,7 +68,7 @@ def transpose_vmap(ins, batched, *, axes):
     return ops.transpose(ins[0], axes=(0, *[axis + 1 for axis in _order(rank, axes=axes)]))
 
 
-def _exchanged(rank: int, *, dim1: int, dim2: int) -> tuple[int, ...]:
+def _exchange_order(rank: int, *, dim1: int, dim2: int) -> tuple[int, ...]:
     order = list(range(rank))
     left, right = check_axis(dim1, rank, "dim1"), check_axis(dim2, rank, "dim2")
     order[left], order[right] = right, left
@@ -80,8 +80,8 @@ def swapaxes(data, *, dim1: int = 0, dim2: int = 0):
     """``data`` with two axes swapped."""
 
 
-_declare_permutation(swapaxes, _exchanged)
-along(swapaxes, "dim1", "dim2")
+_declare_permutation(swapaxes, _exchange_order)
+shift_axes(swapaxes, "dim1", "dim2")
 
 
 linear(swapaxes, swapaxes)

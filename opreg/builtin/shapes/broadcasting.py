@@ -160,7 +160,7 @@ def np_broadcast_to_vmap(ins, batched, *, shape):
     return ops._np_broadcast_to(padded(ins[0], len(shape)), shape=(ins[0].shape[0], *shape))
 
 
-def _sized(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
+def _replace_lengths(data: Shape, *, axis: int | Sequence[int], size: int | Sequence[int]) -> Shape:
     """The shape ``data`` with the lengths of some axes of length one replaced."""
     axes = (axis,) if isinstance(axis, int) else axis
     sizes = (size,) if isinstance(size, int) else size
@@ -180,7 +180,7 @@ def broadcast_axis(data, *, axis: int | tuple[int, ...] = (), size: Count | tupl
     """``data`` repeated ``size`` times along axes of length one."""
 
 
-_declare_broadcast(broadcast_axis, _sized)
+_declare_broadcast(broadcast_axis, _replace_lengths)
 
 
 # ----------------------------------------------------------------------- to the shape of another array

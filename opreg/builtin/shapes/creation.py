@@ -243,7 +243,7 @@ def index_array(data, *, axes: int | tuple[int, ...] | None = None):
     """The index of each element of ``data`` along all axes, or along ``axes``: int64, in a new last axis."""
 
 
-def _indexed(rank: int, axes: int | Shape | None) -> list[int]:
+def _normalized_axes(rank: int, axes: int | Shape | None) -> list[int]:
     if axes is None:
         return list(range(rank))
     return [check_axis(axis, rank, "axes") for axis in ((axes,) if isinstance(axes, int) else axes)]
@@ -251,13 +251,13 @@ def _indexed(rank: int, axes: int | Shape | None) -> list[int]:
 
 @index_array.infer
 def index_array_infer(data, *, axes):
-    return (*data, len(_indexed(len(data), axes)))
+    return (*data, len(_normalized_axes(len(data), axes)))
 
 
 def _indices(xp: ArrayModule, shape: Shape | None, data: Array, *, axes: int | Shape | None) -> Array:
     """The values of ``_contrib_index_array``. A body takes half as long again, and nine times for a million
     elements."""
-    places = _indexed(data.ndim, axes)
+    places = _normalized_axes(data.ndim, axes)
     result = xp.empty((*data.shape, len(places)), dtype=xp.int64)
     for place, axis in enumerate(places):
         result[..., place] = xp.arange(data.shape[axis]).reshape([-1] + [1] * (data.ndim - axis - 1))

@@ -18,7 +18,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..layouts import by_axis
 from ..outputs import common_shape, declare_input_shape, numbered
-from ..samples import along
+from ..samples import shift_axes
 from .shape import declare_view
 
 __all__ = ["MANY"]
@@ -86,7 +86,7 @@ def _declare_concat(name: str, aliases: tuple[str, ...], equal: bool = False) ->
     def concat(*data, num_args: Few = 1, dim: int = 1):
         """The inputs concatenated along ``dim``."""
 
-    along(concat, "dim")
+    shift_axes(concat, "dim")
     by_axis(concat, name="dim")
 
     @concat.fill
@@ -116,7 +116,7 @@ def concat_split(*data, num_args: Few = 2, dim: int = 1):
     """The first input split along ``dim`` into the shapes of the others."""
 
 
-along(concat_split, "dim")
+shift_axes(concat_split, "dim")
 
 
 declare_input_shape(concat_split, 0, lambda g, *data, dim: (list(data), _joined(data, dim)))
@@ -145,7 +145,7 @@ def stack(*data, axis: int = 0, num_args: Few = 1):
     """The inputs stacked along a new axis."""
 
 
-along(stack, more=1)
+shift_axes(stack, more=1)
 
 
 @stack.fill
@@ -209,7 +209,7 @@ def _declare_split(op: Op, edges: Callable[..., list[int]]) -> None:
     ``edges(shape, axis, **attrs)`` returns the starts of the parts, from 0 on, and the length of the axis.
     """
     rule = Rule(edges)
-    along(op)
+    shift_axes(op)
 
     def cuts(data: Shape, *_: Shape, axis: int, squeeze_axis: bool, **attrs: Any) -> Callable[[Array], Any]:
         axis = check_axis(axis, len(data))

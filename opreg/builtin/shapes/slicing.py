@@ -18,7 +18,7 @@ from ...core.spec import ANY, Shape, check_axis, cut_length, show
 from ...errors import AttrError, ShapeError
 from ..outputs import as_output, common_shape, declare_input_shape, linear
 from ..places import declare_fixed_writes
-from ..samples import along
+from ..samples import shift_axes
 from .shape import declare_view
 
 __all__ = ["Cut", "declare_slice"]
@@ -96,13 +96,13 @@ def declare_slice(op: Op, cut: Callable[..., Cut]) -> Op:
 # -------------------------------------------------------------------------------------------------- slice
 
 
-def _listed(value: Bounds) -> tuple[int | None, ...]:
+def _bounds_tuple(value: Bounds) -> tuple[int | None, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
 def _cut(data: Shape, like: Shape = (), *, begin: Bounds, end: Bounds, step: Bounds | None) -> Cut:
     """The slices for ``begin``, ``end`` and ``step``, with NumPy's meaning."""
-    starts, stops, steps = _listed(begin), _listed(end), () if step is None else _listed(step)
+    starts, stops, steps = _bounds_tuple(begin), _bounds_tuple(end), () if step is None else _bounds_tuple(step)
     if len(starts) != len(stops) or (steps and len(steps) != len(starts)):
         raise AttrError(f"begin={begin}, end={end}, step={step}: expected equally many of each")
     if len(starts) > len(data):
@@ -143,8 +143,8 @@ def slice_axis(data, *, axis: int, begin: int, end: int | None):
     """The slice of ``data`` from ``begin`` to before ``end`` along ``axis``; None means the edge."""
 
 
-along(slice_axis)
-along(declare_slice(slice_axis, _axis_cut), of=1)
+shift_axes(slice_axis)
+shift_axes(declare_slice(slice_axis, _axis_cut), of=1)
 
 
 # --------------------------------------------------------------------------------------------- slice_like
@@ -230,7 +230,7 @@ def reverse(data, *, axis: int | tuple[int, ...]):
     """``data`` in reverse order along each ``axis``."""
 
 
-along(reverse)
+shift_axes(reverse)
 
 
 reverse.fill(as_output)

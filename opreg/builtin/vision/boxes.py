@@ -18,7 +18,7 @@ from ...core.spec import show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ..forms import declare_form
-from ..outputs import widened
+from ..outputs import widen
 from .greedy import Format
 
 __all__ = ["columns", "first_of", "joined", "decode_boxes", "offsets", "overlaps", "rows_at"]
@@ -99,7 +99,7 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
         return data, np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (*outer, n, 1))
     flat = ops._np_reshape(data, newshape=(batch, n, width))
     score = flat[:, :, score_index]
-    valid = ops._npi_greater_scalar(widened(score), scalar=valid_thresh)
+    valid = ops._npi_greater_scalar(widen(score), scalar=valid_thresh)
     if id_index >= 0:
         valid = ops._npi_logical_and(valid, ops._npi_not_equal_scalar(flat[:, :, id_index], scalar=background_id))
     order = ops.argsort(ops._npi_where_rscalar(valid, -score, scalar=math.inf), axis=1, dtype="int64")

@@ -86,8 +86,8 @@ def _corners(xp: ArrayModule, offset: Array, form: _Form, size: tuple[int, int],
                             right=where(right, corner.right)) for corner in corner_samples]
 
 
-def _moved(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool, slopes: bool
-           ) -> Iterator[tuple[int, Array, list[Corner]]]:
+def _rows_and_corners(xp: ArrayModule, data: Array, offset: Array, form: _Form, modulated: bool, slopes: bool
+                      ) -> Iterator[tuple[int, Array, list[Corner]]]:
     """Each image as rows of channels, group by group, and the pixels that its samples read."""
     _, channels, *size = data.shape
     for n in range(data.shape[0]):
@@ -116,7 +116,7 @@ def _convolve(xp: ArrayModule, data: Array, offset: Array, mask: Array | None, w
     shape = _shapes(data.shape, form, weight.shape[0])[3]
     matrices = weight.reshape(form.groups, weight.shape[0] // form.groups, -1)
     y = xp.empty(shape, data.dtype)
-    for n, source, places in _moved(xp, data, offset, form, mask is not None, False):
+    for n, source, places in _rows_and_corners(xp, data, offset, form, mask is not None, False):
         values = read(xp, source, places)
         if mask is not None:
             values = values * mask[n].reshape(-1, 1)
@@ -134,7 +134,7 @@ def _gradients(xp: ArrayModule, g: Array, data: Array, offset: Array, mask: Arra
     of_data, of_offset = xp.empty(data.shape, data.dtype), xp.empty(offset.shape, data.dtype)
     of_mask = [] if mask is None else [xp.empty(mask.shape, data.dtype)]
     of_weight = xp.zeros(matrices.shape, data.dtype)
-    for n, source, places in _moved(xp, data, offset, form, mask is not None, True):
+    for n, source, places in _rows_and_corners(xp, data, offset, form, mask is not None, True):
         above = g[n].reshape(form.groups, matrices.shape[1], -1)
         values, below = read(xp, source, places), _rows(xp.matmul(matrices.swapaxes(1, 2), above), form)
         if mask is not None:

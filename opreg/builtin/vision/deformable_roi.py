@@ -11,7 +11,7 @@ from ...core.registry import ops
 from ...core.spec import Shape, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ..outputs import in_dtype_of, widened
+from ..outputs import in_dtype_of, widen
 from .roi import pooled
 
 __all__: list[str] = []
@@ -30,11 +30,11 @@ def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_d
     the shift down, as fractions of the region, times ``trans_std``. The hidden second output is the number of samples
     of each cell.
     """
-    x, count = widened(data), rois.shape[0]
+    x, count = widen(data), rois.shape[0]
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
                  sample_per_part, trans_std)
-    *places, inside = _samples(widened(ops.BlockGrad(rois)), None if trans is None else widened(trans), form, x.shape)
-    values = ops._bilinear(_turned(x, form), *[ops._np_reshape(place, newshape=(-1,)) for place in places])
+    *places, inside = _samples(widen(ops.BlockGrad(rois)), None if trans is None else widen(trans), form, x.shape)
+    values = ops._bilinear(_channels_per_cell(x, form), *[ops._np_reshape(place, newshape=(-1,)) for place in places])
     values = ops._npi_where_rscalar(ops._np_reshape(inside, newshape=(-1, 1)), values, scalar=0.0)
     cells = (count, form.classes, form.cells, form.cells)
     sums = ops._np_sum(ops._np_reshape(values, newshape=(*cells, form.samples ** 2, form.each)), axis=4)
@@ -96,7 +96,7 @@ def deformable_pooling_infer(data, rois, trans=None, *, spatial_scale, output_di
     return [shape, shape]
 
 
-def _turned(x: Any, form: _Form) -> Any:
+def _channels_per_cell(x: Any, form: _Form) -> Any:
     """Pixels as (N × class × groups down × groups across, height, width, each), a row of channels per cell."""
     n, _, height, width = x.shape
     x = ops._np_reshape(x, newshape=(n, form.classes, form.each, form.groups, form.groups, height, width))

@@ -19,7 +19,7 @@ from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
 from ..forms import declare_form
-from ..outputs import in_dtype_of, widened
+from ..outputs import in_dtype_of, widen
 from .boxes import columns, decode_boxes, first_of, joined, offsets, overlaps, rows_at
 
 __all__: list[str] = []
@@ -106,7 +106,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     if batch * n * objects == 0:
         zeros = np.zeros((batch, n * 4), dtype)
         return zeros, zeros, np.full((batch, n), ignore_label, dtype)
-    anchor, label = widened(anchor), widened(label)
+    anchor, label = widen(anchor), widen(label)
     kinds = label[:, :, 0]
     real = ops._npi_equal_scalar(ops._np_cumsum(ops._npi_equal_scalar(kinds, scalar=-1.0), axis=1), scalar=0.0)
     shared = overlaps(columns(anchor[:, :, None]), columns(label[:, None, :, 1:5]))
@@ -115,7 +115,7 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     background = ops._npi_greater(real[:, :1], positive)
     if negative_mining_ratio > 0:
         free = ops._npi_logical_and(background, ops._npi_less_scalar(overlap, scalar=negative_mining_thresh))
-        background = _hard_negatives(widened(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
+        background = _hard_negatives(widen(cls_pred), free, ops._np_sum(positive, axis=1), negative_mining_ratio)
     matched = rows_at(label, best)
     steps = offsets(_center_and_sides(anchor), _center_and_sides(matched[:, :, 1:5]))
     mask = positive[:, :, None]
@@ -170,12 +170,12 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
     batch, classes, n = cls_prob.shape
     if batch * n == 0 or classes < 2:
         return np.full((batch, n, 6), -1, np.dtype(cls_prob.dtype))
-    objects = widened(cls_prob)[:, 1:]
+    objects = widen(cls_prob)[:, 1:]
     kind, score = ops.argmax(objects, axis=1), ops.max(objects, axis=1)
     valid = ops._npi_greater_scalar(score, scalar=-1.0) if threshold <= -1 else ops._npi_greater_equal_scalar(
         score, scalar=threshold)
-    steps = columns(ops._np_reshape(widened(loc_pred), newshape=(batch, n, 4)))
-    boxes = decode_boxes(_center_and_sides(widened(anchor)), steps, variances)
+    steps = columns(ops._np_reshape(widen(loc_pred), newshape=(batch, n, 4)))
+    boxes = decode_boxes(_center_and_sides(widen(anchor)), steps, variances)
     if clip:
         boxes = [ops.clip(side, a_min=0.0, a_max=1.0) for side in boxes]
     suppress, top = 0 < nms_threshold <= 1, nms_topk if 0 < nms_topk < n else n

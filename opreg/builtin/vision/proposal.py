@@ -17,7 +17,7 @@ from ...core.spec import ANY, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
-from ..outputs import in_dtype_of, widened
+from ..outputs import in_dtype_of, widen
 from .boxes import joined, rows_at
 
 __all__: list[str] = []
@@ -58,8 +58,8 @@ def _declare(name: str, single: bool) -> None:
         most ``rpn_post_nms_top_n`` remain, and if there are fewer they are repeated. With ``iou_loss``, ``bbox_pred``
         holds distances between corners in pixels.
         """
-        return _proposed(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold, rpn_min_size,
-                         _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
+        return _propose_regions(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
+                                rpn_min_size, _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
 
     @proposal.fill
     def proposal_fill(ins, outs):
@@ -95,14 +95,15 @@ def _declare(name: str, single: bool) -> None:
     proposal.grad(ZERO)
 
 
-def _proposed(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, most: int, threshold: float, least_side: int,
-              corners: Sequence[tuple[float, ...]], stride: int, iou_loss: bool) -> tuple[Any, Any]:
+def _propose_regions(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, most: int, threshold: float,
+                     least_side: int,
+                     corners: Sequence[tuple[float, ...]], stride: int, iou_loss: bool) -> tuple[Any, Any]:
     """The body of both operators. Arrays of regions are (batch, anchors, height, width)."""
     (batch, _, height, width), count = cls_prob.shape, len(corners)
-    scores, info = widened(cls_prob)[:, count:], widened(im_info)
+    scores, info = widen(cls_prob)[:, count:], widen(im_info)
     high, across, scale = [ops._np_reshape(part, newshape=(batch, 1, 1, 1))
                            for part in ops.SliceChannel(info, num_outputs=3, axis=1, squeeze_axis=True)]
-    steps = ops._np_reshape(widened(bbox_pred), newshape=(batch, count, 4, height, width))
+    steps = ops._np_reshape(widen(bbox_pred), newshape=(batch, count, 4, height, width))
     steps = ops.SliceChannel(steps, num_outputs=4, axis=2, squeeze_axis=True)
     sides = [ops._maximum_scalar(ops.broadcast_minimum(side, most_ - 1), scalar=0.0) for side, most_ in zip(
         _regions(steps, _placed(corners, height, width, stride), iou_loss), (across, high, across, high))]

@@ -16,7 +16,7 @@ from ...core.spec import ANY, Shape, show
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array
-from ..outputs import declare_gradient, in_dtype_of, like_inputs, widened
+from ..outputs import declare_gradient, in_dtype_of, like_inputs, widen
 
 __all__: list[str] = []
 
@@ -32,7 +32,7 @@ def _weigh_pixels(data: Any, size: Shape, matrix: Callable[..., Array], turned: 
     ``matrix(n, m, dtype)`` maps ``n`` elements to ``m``; with ``turned``, for the gradient, ``m`` to ``n``.
     """
     _image(data.shape)
-    x = widened(data)
+    x = widen(data)
 
     def weights(n: int, m: int) -> Array:
         return matrix(m, n, x.dtype).T if turned else matrix(n, m, x.dtype)

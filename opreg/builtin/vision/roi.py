@@ -27,7 +27,7 @@ from ..lookup.indexing import declare_scatter
 from ..outputs import adjoint_pair, declare_gradient, like_inputs, wide
 from .bilinear import images
 
-__all__ = ["Cells", "pooled", "divided", "rounded", "scaled"]
+__all__ = ["Cells", "pooled", "channels_per_cell", "rounded", "scaled"]
 
 #: Number of elements of a block of regions between two products, and of a block of channels in tables of maxima.
 BLOCK = 1 << 22
@@ -48,7 +48,7 @@ def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
     return (rois[0], channels, *size)
 
 
-def divided(data: Shape, cells: int) -> int:
+def channels_per_cell(data: Shape, cells: int) -> int:
     """The number of channels per cell when each cell reads its own channels."""
     if len(data) == 4 and data[1] % cells != 0:
         raise ShapeError(f"data: {data[1]} channels cannot be divided among {cells} cells")
@@ -184,7 +184,9 @@ def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float,
 
 @roi_align.infer
 def roi_align_infer(data, rois, *, pooled_size, position_sensitive):
-    channels = divided(data, pooled_size[0] * pooled_size[-1]) if position_sensitive else data[1:2] and data[1]
+    channels = data[1:2] and data[1]
+    if position_sensitive:
+        channels = channels_per_cell(data, pooled_size[0] * pooled_size[-1])
     return pooled(data, rois, channels, pooled_size)
 
 

@@ -13,7 +13,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
 from ..forms import declare_form
-from ..outputs import declare_gradient, in_dtype_of, like_inputs, widened
+from ..outputs import declare_gradient, in_dtype_of, like_inputs, widen
 
 __all__: list[str] = []
 
@@ -28,7 +28,7 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
     "affine" multiplies the coordinates of an image of ``target_shape`` by matrices of two rows and three columns;
     "warp" adds a flow in pixels to each position.
     """
-    x = widened(data)
+    x = widen(data)
     if transform_type == "affine":
         grid = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _homogeneous_grid(target_shape, x.dtype))
         return in_dtype_of(ops._np_reshape(grid, newshape=(x.shape[0], 2, *target_shape)), data)
@@ -73,7 +73,7 @@ def _steps(size: Shape, dtype: DTypeLike) -> Array:
 def grid_generator_data(g, data, *, transform_type: Literal["affine", "warp"],
                         target_shape: tuple[int, ...] = (0, 0)):
     """The gradient of a sampling grid's matrices or flow."""
-    x, (n, _, *size) = widened(g), g.shape
+    x, (n, _, *size) = widen(g), g.shape
     if transform_type == "affine":
         grid = ops.dot(ops._np_reshape(x, newshape=(2 * n, math.prod(size))), _homogeneous_grid(size, x.dtype),
                        transpose_b=True)
@@ -92,10 +92,10 @@ declare_gradient(grid_generator, grid_generator_data)  # derived from the body i
 def bilinear_sampler(data, grid, *, cudnn_off: bool | None = None):
     """Images sampled bilinearly at the coordinates in ``grid``, x and y from -1 to 1; zero outside of the image."""
     (_, channels, high, across), (batch, _, height, width) = data.shape, grid.shape
-    x, y = ops.SliceChannel(widened(grid) + 1, num_outputs=2, axis=1, squeeze_axis=True)
+    x, y = ops.SliceChannel(widen(grid) + 1, num_outputs=2, axis=1, squeeze_axis=True)
     x, y = [ops._np_reshape(side * ((size - 1) / 2), newshape=(batch * height * width,))
             for side, size in ((x, across), (y, high))]
-    pixels = ops.transpose(widened(data), axes=(0, 2, 3, 1))
+    pixels = ops.transpose(widen(data), axes=(0, 2, 3, 1))
     rows = ops._bilinear(pixels, y, x, np.repeat(np.arange(batch), height * width))
     rows = ops._np_reshape(rows, newshape=(batch, height, width, channels))
     return in_dtype_of(ops.transpose(rows, axes=(0, 3, 1, 2)), data)
@@ -113,8 +113,8 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
                         sampler_type: Literal["bilinear"], cudnn_off: bool | None = None):
     """Images transformed by affine maps: the six elements ``loc`` of each map output coordinates to input
     coordinates."""
-    grid = ops.GridGenerator(widened(loc), transform_type="affine", target_shape=target_shape)
-    return in_dtype_of(ops.BilinearSampler(widened(data), grid), data)  # float16 would move pixels of large images
+    grid = ops.GridGenerator(widen(loc), transform_type="affine", target_shape=target_shape)
+    return in_dtype_of(ops.BilinearSampler(widen(data), grid), data)  # float16 would move pixels of large images
 
 
 declare_form(spatial_transformer, "(batch, channel, height, width) (batch, 6)")

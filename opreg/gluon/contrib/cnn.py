@@ -12,7 +12,7 @@ from ...aliases import inner
 from ...train.initializer import InitializerLike
 from ..block import HybridBlock
 from ..nn import Activation
-from ..nn.conv_layers import described, per_axis
+from ..nn.conv_layers import describe_convolution, per_axis
 
 __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
@@ -73,7 +73,8 @@ class _Deformable(HybridBlock):
         return out if self.act is None else self.act(out)
 
     def __repr__(self) -> str:
-        return described(self, self._second, self.deformable_conv_weight, self.deformable_conv_bias, self.act)
+        return describe_convolution(self, self._second, self.deformable_conv_weight, self.deformable_conv_bias,
+                                    self.act)
 
     deformable_conv_weight: Any
     deformable_conv_bias: Any

@@ -27,6 +27,14 @@ class Concurrent(Sequential):
     ----------
     axis : int
         Axis of the concatenation.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> net = Concurrent(axis=1)
+    >>> net.add(Identity(), Identity())
+    >>> net(mx.nd.ones((2, 3))).shape
+    (2, 6)
     """
 
     def __init__(self, axis: int = -1, prefix: str | None = None, params: Any = None):
@@ -64,7 +72,14 @@ class HybridConcurrent(HybridSequential):
 
 
 class Identity(HybridBlock):
-    """A block that returns its input, for a branch of a ``HybridConcurrent``."""
+    """A block that returns its input, for a branch of a ``HybridConcurrent``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Identity()(mx.nd.ones((2, 3))).shape
+    (2, 3)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -100,6 +115,14 @@ class SyncBatchNorm(BatchNorm):
         Number of devices that share the batch; by default the number of GPUs, or one.
     momentum, epsilon, center, scale, use_global_stats
         See ``BatchNorm``, also for the initializers.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> layer = SyncBatchNorm(in_channels=3)
+    >>> layer.initialize()
+    >>> layer(mx.nd.ones((2, 3, 4, 4))).shape
+    (2, 3, 4, 4)
     """
 
     def __init__(self, in_channels: int = 0, num_devices: int | None = None, momentum: float = 0.9,

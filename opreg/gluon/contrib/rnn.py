@@ -147,6 +147,14 @@ class Conv1DRNNCell(_ConvCell):
         Order of the axes; channels come first by default.
     activation : str or function
         The activation.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DRNNCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -159,6 +167,14 @@ class Conv2DRNNCell(_ConvCell):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DRNNCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -171,6 +187,14 @@ class Conv3DRNNCell(_ConvCell):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DRNNCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3
@@ -183,6 +207,14 @@ class Conv1DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DLSTMCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -195,6 +227,14 @@ class Conv2DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DLSTMCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -207,6 +247,14 @@ class Conv3DLSTMCell(_ConvLSTM):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DLSTMCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3
@@ -219,6 +267,14 @@ class Conv1DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv1DGRUCell(input_shape=(2, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6)
     """
 
     _dims = 1
@@ -231,6 +287,14 @@ class Conv2DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv2DGRUCell(input_shape=(2, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6)
     """
 
     _dims = 2
@@ -243,6 +307,14 @@ class Conv3DGRUCell(_ConvGRU):
     ----------
     input_shape, hidden_channels, i2h_kernel, h2h_kernel, and so forth
         See ``Conv1DRNNCell``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = Conv3DGRUCell(input_shape=(2, 6, 6, 6), hidden_channels=3, i2h_kernel=3, h2h_kernel=3, i2h_pad=1)
+    >>> cell.initialize()
+    >>> cell(mx.nd.ones((1, 2, 6, 6, 6)), cell.begin_state(1))[0].shape
+    (1, 3, 6, 6, 6)
     """
 
     _dims = 3
@@ -279,7 +351,7 @@ class VariationalDropoutCell(ModifierCell):
         super().reset()
         self._forget()
 
-    def _dropped(self, F: Any, what: str, part: float, x: Any) -> Any:
+    def _drop_with_mask(self, F: Any, what: str, part: float, x: Any) -> Any:
         if not part:
             return x
         masks = self.__dict__["_masks"]
@@ -289,9 +361,9 @@ class VariationalDropoutCell(ModifierCell):
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:
         """See ``HybridBlock``."""
-        states = [self._dropped(F, "states", self.drop_states, states[0]), *states[1:]]
-        output, states = self.base_cell(self._dropped(F, "inputs", self.drop_inputs, inputs), states)
-        return self._dropped(F, "outputs", self.drop_outputs, output), states
+        states = [self._drop_with_mask(F, "states", self.drop_states, states[0]), *states[1:]]
+        output, states = self.base_cell(self._drop_with_mask(F, "inputs", self.drop_inputs, inputs), states)
+        return self._drop_with_mask(F, "outputs", self.drop_outputs, output), states
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(p_out = {self.drop_outputs}, p_state = {self.drop_states})"

@@ -56,7 +56,7 @@ class _Windows(HybridBlock):
         return layout
 
 
-def described(layer: HybridBlock, settings: Mapping[str, Any], weight: Any, bias: Any, act: Any) -> str:
+def describe_convolution(layer: HybridBlock, settings: Mapping[str, Any], weight: Any, bias: Any, act: Any) -> str:
     """The repr of a convolution."""
     shape, dims = weight.shape or (0, 0), len(settings["kernel"])
     parts = [f"{shape[1] or None} -> {shape[0]}", f"kernel_size={settings['kernel']}", f"stride={settings['stride']}"]
@@ -114,7 +114,7 @@ class _Conv(_Windows):
         return "conv"
 
     def __repr__(self) -> str:
-        return described(self, self._kwargs, self.weight, self.bias, self.act)
+        return describe_convolution(self, self._kwargs, self.weight, self.bias, self.act)
 
 
 class Conv1D(_Conv):

@@ -506,6 +506,15 @@ class ZoneoutCell(ModifierCell):
         The cell.
     zoneout_outputs, zoneout_states : float
         Fractions of elements of outputs and of states that are taken from the step before.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = ZoneoutCell(RNNCell(4, input_size=4), zoneout_outputs=0.2)
+    >>> cell.initialize()
+    >>> output, states = cell(mx.nd.ones((2, 4)), cell.begin_state(batch_size=2, func=mx.nd.zeros))
+    >>> output.shape, len(states)
+    ((2, 4), 1)
     """
 
     _prev_output: Any = None
@@ -552,6 +561,15 @@ class ResidualCell(ModifierCell):
     ----------
     base_cell : RecurrentCell
         The cell.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> cell = ResidualCell(RNNCell(4, input_size=4))
+    >>> cell.initialize()
+    >>> output, states = cell(mx.nd.ones((2, 4)), cell.begin_state(batch_size=2, func=mx.nd.zeros))
+    >>> output.shape, len(states)
+    ((2, 4), 1)
     """
 
     def hybrid_forward(self, F: Any, inputs: Any, states: Any) -> Any:

@@ -80,7 +80,16 @@ def start_stream(*place: int) -> None:
 
 
 def set_num_parallel_workers(num: int) -> None:
-    """Set the default number of worker processes for ``python_multiprocessing``."""
+    """Set the default number of worker processes for ``python_multiprocessing``.
+
+    Examples
+    --------
+    >>> before = get_num_parallel_workers()
+    >>> set_num_parallel_workers(2)
+    >>> get_num_parallel_workers()
+    2
+    >>> set_num_parallel_workers(before)
+    """
     _chosen["num_parallel_workers"] = _check_integer("set_num_parallel_workers", num, 1)
 
 
@@ -91,7 +100,16 @@ def get_num_parallel_workers() -> int:
 
 
 def set_prefetch_size(size: int) -> None:
-    """Store the length of queues, without effect."""
+    """Store the length of queues, without effect.
+
+    Examples
+    --------
+    >>> before = get_prefetch_size()
+    >>> set_prefetch_size(4)
+    >>> get_prefetch_size()
+    4
+    >>> set_prefetch_size(before)
+    """
     _chosen["prefetch_size"] = _check_integer("set_prefetch_size", size, 1)
 
 

@@ -115,9 +115,9 @@ class Dataset(Checked):
     def _rows(self, epoch: Epoch) -> Iterator[Row]:
         """The rows of an epoch, which are counted if their number may change."""
         rows = self._made(epoch)
-        return rows if self._sized is not None else self._counting(rows)
+        return rows if self._sized is not None else self._count_rows(rows)
 
-    def _counting(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def _count_rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         count = 0
         for row in rows:
             count += 1

@@ -90,5 +90,5 @@ class MindDataset(MappableDataset):
         def rows(places: Sequence[int], epoch: Epoch) -> Iterator[Row]:
             return (at(place) for place in places)
 
-        self._sampled(names, rows, ends[-1] + (num_padded or 0),
+        self._set_sampler(names, rows, ends[-1] + (num_padded or 0),
                       sampler_of("MindDataset", sampler, shuffle, num_samples, num_shards, shard_id))

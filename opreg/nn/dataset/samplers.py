@@ -142,7 +142,15 @@ class SubsetSampler(Sampler):
 
 
 class SubsetRandomSampler(SubsetSampler):
-    """The given rows, in random order."""
+    """The given rows, in random order.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> data = dataset.NumpySlicesDataset([1, 2, 3, 4], sampler=dataset.SubsetRandomSampler([0, 2]))
+    >>> len(list(data.create_tuple_iterator(output_numpy=True)))
+    2
+    """
 
     def _chosen(self, length: int, epoch: Epoch) -> Iterable[int]:
         return epoch.random().permutation(self.indices).tolist()
@@ -164,7 +172,15 @@ class WeightedRandomSampler(Sampler):
 
 class DistributedSampler(Sampler):
     """Each ``num_shards``-th row, so that each process has rows of its own; the first rows are repeated to make all
-    parts equally long."""
+    parts equally long.
+
+    Examples
+    --------
+    >>> from opreg import dataset
+    >>> data = dataset.NumpySlicesDataset([1, 2, 3, 4], sampler=dataset.DistributedSampler(2, 0))
+    >>> len(list(data.create_tuple_iterator(output_numpy=True)))
+    2
+    """
 
     def __init__(self, num_shards: int, shard_id: int, shuffle: bool = True, num_samples: int | None = None,
                  offset: int = -1):

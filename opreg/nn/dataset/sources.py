@@ -14,7 +14,7 @@ from opreg.data.codec import decode as decoded
 from opreg.data.mnist import read_idx
 
 from ...cells.dtype import dtype_to_nptype
-from ...core.files import reading
+from ...core.files import open_to_read
 from ...errors import ArgumentError, did_you_mean
 from .config import Epoch
 from .pipeline import Dataset, Row, as_column
@@ -30,14 +30,14 @@ class MappableDataset(Dataset):
 
     _sampler: Sampler | None = None
 
-    def _sampled(self, column_names: Sequence[str], rows: Callable[[Sequence[int], Epoch], Iterator[Row]], length: int,
-                 sampler: Sampler) -> None:
+    def _set_sampler(self, column_names: Sequence[str], rows: Callable[[Sequence[int], Epoch], Iterator[Row]],
+                     length: int, sampler: Sampler) -> None:
         """Have the rows that ``rows`` makes of the sampler's places, in a source of ``length`` rows."""
         self._sampler = sampler
-        Dataset.__init__(self, column_names, lambda epoch: rows(self._ordered().places(length, epoch), epoch),
-                         lambda: self._ordered().count(length))
+        Dataset.__init__(self, column_names, lambda epoch: rows(self._require_sampler().places(length, epoch), epoch),
+                         lambda: self._require_sampler().count(length))
 
-    def _ordered(self) -> Sampler:
+    def _require_sampler(self) -> Sampler:
         if self._sampler is None:
             raise ArgumentError(f"{type(self).__name__}: a source without __getitem__ and __len__ can only be read in "
                                 f"order; leave out its sampler")
@@ -53,14 +53,14 @@ class MappableDataset(Dataset):
         >>> [row[0].item() for row in rows.create_tuple_iterator(output_numpy=True)]
         [7, 5]
         """
-        self._ordered()
+        self._require_sampler()
         owner = type(self).__name__
         self._sampler = sampler_of(owner, new_sampler, None if new_sampler is not None else False, None, None, None)
         self._counted = None
 
     def add_sampler(self, new_sampler: Sampler) -> None:
         """Add a sampler, which chooses among the rows that the present sampler gives."""
-        before = self._ordered()
+        before = self._require_sampler()
         self.use_sampler(new_sampler)
         self._sampler.add_child(before)  # type: ignore[union-attr]
 
@@ -128,7 +128,7 @@ class GeneratorDataset(MappableDataset):
             def placed(places: Sequence[int], epoch: Epoch) -> Iterator[Row]:
                 return map_rows("GeneratorDataset", workers, lambda _, place: row_of(source[place]), places, epoch)
 
-            self._sampled(names, placed, length, chosen)
+            self._set_sampler(names, placed, length, chosen)
         else:
             if sampler is not None or num_shards is not None or shuffle:
                 raise ArgumentError("GeneratorDataset: a source without __getitem__ and __len__ can only be read in "
@@ -183,7 +183,7 @@ class NumpySlicesDataset(MappableDataset):
             raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
                                 f"{[len(array) for array in arrays]}")
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        self._sampled(names, _each(lambda place: tuple(
+        self._set_sampler(names, _each(lambda place: tuple(
             [as_column(array[place], "NumpySlicesDataset") for array in arrays])), lengths.pop(), chosen)
 
 
@@ -251,7 +251,7 @@ class ImageFolderDataset(MappableDataset):
             return decoded(data, name=str(file)) if decode else np.frombuffer(data, np.uint8), np.asarray(label)
 
         chosen = sampler_of("ImageFolderDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        self._sampled(["image", "label"], _each(row), len(files), chosen)
+        self._set_sampler(["image", "label"], _each(row), len(files), chosen)
 
     def get_class_indexing(self) -> dict[str, int]:
         """Labels by folder name."""
@@ -295,7 +295,7 @@ class MnistDataset(MappableDataset):
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        self._sampled(["image", "label"], _each(
+        self._set_sampler(["image", "label"], _each(
             lambda place: (images[place][..., None], np.asarray(labels[place], np.uint32))), len(images), chosen)
 
 
@@ -337,12 +337,12 @@ class Cifar10Dataset(MappableDataset):
             path = folder / name
             if not path.is_file():
                 raise FileNotFoundError(f"{owner}: there is no {name} in {os.fspath(dataset_dir)!r}")
-            with reading(path) as file:
+            with open_to_read(path) as file:
                 parts.append(of_rows(file.read(), len(self._labels), path))
         images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
         rows = _each(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
-        self._sampled(["image", *self._labels], rows, len(images), chosen)
+        self._set_sampler(["image", *self._labels], rows, len(images), chosen)
 
 
 class Cifar100Dataset(Cifar10Dataset):

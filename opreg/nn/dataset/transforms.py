@@ -51,7 +51,15 @@ class Compose(Checked):
 
 
 class RandomApply(Compose):
-    """All functions applied in a row, or none of them, at random."""
+    """All functions applied in a row, or none of them, at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.RandomApply([transforms.Fill(3)], 1.0)(np.zeros(2))
+    array([3., 3.])
+    """
 
     def __init__(self, transforms: Sequence[_Step], prob: float = 0.5):
         super().__init__(transforms)
@@ -62,14 +70,30 @@ class RandomApply(Compose):
 
 
 class RandomChoice(Compose):
-    """One of the functions, chosen at random."""
+    """One of the functions, chosen at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.RandomChoice([transforms.Fill(3)])(np.zeros(2))
+    array([3., 3.])
+    """
 
     def __call__(self, *columns: Any) -> Any:
         return apply_in_row([self.transforms[int(stream().integers(len(self.transforms)))]], columns)
 
 
 class RandomOrder(Compose):
-    """All functions, in random order."""
+    """All functions, in random order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.RandomOrder([transforms.Fill(3)])(np.zeros(2))
+    array([3., 3.])
+    """
 
     def __call__(self, *columns: Any) -> Any:
         order = stream().permutation(len(self.transforms))
@@ -84,7 +108,15 @@ def chance(owner: str, prob: float) -> float:
 
 
 class TypeCast(Checked):
-    """The values in another dtype."""
+    """The values in another dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.TypeCast(np.float32)(np.array([1, 2]))
+    array([1., 2.], dtype=float32)
+    """
 
     def __init__(self, data_type: TensorDType):
         self._dtype = np.dtype(dtype_to_nptype(data_type))
@@ -100,6 +132,13 @@ class OneHot(Checked):
     ----------
     smoothing_rate : float
         Part of the 1 that is spread evenly over all classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.OneHot(3)(np.array(1))
+    array([0, 1, 0])
     """
 
     def __init__(self, num_classes: int, smoothing_rate: float = 0.0):
@@ -119,7 +158,15 @@ class OneHot(Checked):
 
 
 class Fill(Checked):
-    """An array of the same shape, filled with one value."""
+    """An array of the same shape, filled with one value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.Fill(3)(np.zeros(2))
+    array([3., 3.])
+    """
 
     def __init__(self, fill_value: float | bool):
         self._value = fill_value
@@ -195,7 +242,15 @@ class Slice(Checked):
 
 
 class Concatenate(Checked):
-    """Columns concatenated, between two given arrays."""
+    """Columns concatenated, between two given arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.Concatenate(0, np.array([3]))(np.array([1, 2]))
+    array([3, 1, 2])
+    """
 
     def __init__(self, axis: int = 0, prepend: Any = None, append: Any = None):
         self._axis, self._before, self._behind = axis, prepend, append
@@ -206,14 +261,30 @@ class Concatenate(Checked):
 
 
 class Duplicate(Checked):
-    """A column twice, as two columns."""
+    """A column twice, as two columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.Duplicate()(np.array([1, 2]))
+    (array([1, 2]), array([1, 2]))
+    """
 
     def __call__(self, column: Any) -> tuple[Any, Any]:
         return column, column
 
 
 class PadEnd(Checked):
-    """A column padded at its ends to a shape; None leaves an axis unchanged."""
+    """A column padded at its ends to a shape; None leaves an axis unchanged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import transforms
+    >>> transforms.PadEnd([4], 0)(np.array([1, 2]))
+    array([1, 2, 0, 0])
+    """
 
     def __init__(self, pad_shape: Sequence[int | None], pad_value: float | None = None):
         self._shape, self._value = list(pad_shape), pad_value or 0

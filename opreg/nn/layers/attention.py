@@ -158,7 +158,7 @@ class MultiheadAttention(Cell):
         sizes = batch, length, count
         weights = None
         if need_weights:
-            weights, joined = self._weighed(queries, keys, values, key_padding_mask, attn_mask, sizes)
+            weights, joined = self._attend(queries, keys, values, key_padding_mask, attn_mask, sizes)
         else:
             joined = self._attended(queries, keys, values, key_padding_mask, attn_mask, sizes)
         joined = joined.transpose(1, 0, 2).reshape(length, batch, self.embed_dim)
@@ -174,8 +174,8 @@ class MultiheadAttention(Cell):
             output = output.transpose(1, 0, 2)
         return output, weights
 
-    def _weighed(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
-                 attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+    def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
+                attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
         """Weights, and weighted sums of the values, for all heads."""
         batch, length, count = sizes
         scores = ops.batch_dot(queries * (1 / math.sqrt(self.head_dim)), keys, transpose_b=True)

@@ -26,7 +26,7 @@ class _NormAndActivation(Cell):
         self.activation = LeakyReLU(alpha) if activation == "leakyrelu" else callable_cell(
             self, "activation", activation)
 
-    def _finished(self, x: Tensor) -> Tensor:
+    def _normalize_and_activate(self, x: Tensor) -> Tensor:
         x = self.batchnorm(x) if self.has_bn else x
         return x if self.activation is None else self.activation(x)
 
@@ -65,7 +65,7 @@ class Conv2dBnAct(_NormAndActivation):
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the layer to ``x`` (batch, in_channels, height, width)."""
-        return self._finished(self.conv(x))
+        return self._normalize_and_activate(self.conv(x))
 
 
 class DenseBnAct(_NormAndActivation):
@@ -100,4 +100,4 @@ class DenseBnAct(_NormAndActivation):
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the layer to ``x`` (..., in_channels)."""
-        return self._finished(self.dense(x))
+        return self._normalize_and_activate(self.dense(x))

@@ -21,14 +21,14 @@ NamedCells: TypeAlias = "CellDict | Mapping[str, Cell] | Iterable[tuple[str, Cel
 class _Children(Cell):
     """Base of the three containers, whose Cells can be added, removed and renamed."""
 
-    def _checked(self, cell: object) -> Cell:
+    def _check_cell(self, cell: object) -> Cell:
         if not isinstance(cell, Cell):
             raise ArgumentError(f"For '{type(self).__name__}', each cell must be a Cell, got {type(cell).__name__}")
         return cell
 
     def _replace(self, named: Iterable[tuple[str, object]]) -> None:
         """Set the Cells of the container; their parameters are named after their places."""
-        cells = [(name, self._checked(cell)) for name, cell in named]
+        cells = [(name, self._check_cell(cell)) for name, cell in named]
         before, prefix = dict(self._cells), _prefix(self._cells)
         for name in self._cells:
             self.__dict__.pop(name, None)
@@ -229,7 +229,7 @@ class CellDict(_Children):
         if cells is not None:
             self.update(cells)
 
-    def _named(self, name: str, cell: Cell) -> tuple[str, Cell]:
+    def _check_entry(self, name: str, cell: Cell) -> tuple[str, Cell]:
         if not isinstance(name, str):
             raise ArgumentError(f"For 'CellDict', a key must be text, got {type(name).__name__}")
         if not name or "." in name:
@@ -238,7 +238,7 @@ class CellDict(_Children):
             raise WrongNameError(f"For 'CellDict', the key {name!r} is an attribute of every Cell")
         if isinstance(cell, _Children):
             raise ArgumentError(f"For 'CellDict', the value of {name!r} can not be a {type(cell).__name__}")
-        return name, self._checked(cell)
+        return name, self._check_cell(cell)
 
     def __getitem__(self, name: str) -> Cell:
         if name not in self._cells:
@@ -296,7 +296,7 @@ class CellDict(_Children):
                 raise ArgumentError(f"For 'CellDict', expected a pair at {i}, got {type(pair).__name__}")
             if len(pair) != 2:
                 raise ArgumentError(f"For 'CellDict', expected a pair at {i}, got {len(pair)} things")
-            named.update([self._named(*pair)])
+            named.update([self._check_entry(*pair)])
         self._replace(named.items())
 
     def construct(self, *inputs: Any) -> Any:

@@ -217,7 +217,15 @@ class Roll(Cell):
 
 
 class Tril(Cell):
-    """Zeros above a diagonal of the matrices in the last two axes."""
+    """Zeros above a diagonal of the matrices in the last two axes.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.Tril()(ops.ones((2, 2))))
+    [[1. 0.]
+     [1. 1.]]
+    """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         """``x`` with zeros above the ``k``-th diagonal."""
@@ -225,7 +233,15 @@ class Tril(Cell):
 
 
 class Triu(Cell):
-    """Zeros below a diagonal of the matrices in the last two axes."""
+    """Zeros below a diagonal of the matrices in the last two axes.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.Triu()(ops.ones((2, 2))))
+    [[1. 1.]
+     [0. 1.]]
+    """
 
     def construct(self, x: Tensor, k: int = 0) -> Tensor:
         """``x`` with zeros below the ``k``-th diagonal."""
@@ -259,7 +275,14 @@ class Range(Cell):
 
 
 class LGamma(Cell):
-    """The logarithm of the gamma function."""
+    """The logarithm of the gamma function.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.LGamma()(Tensor([4.0])).asnumpy().round(4))
+    [1.7918]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to each element of ``x``."""
@@ -267,7 +290,14 @@ class LGamma(Cell):
 
 
 class DiGamma(Cell):
-    """The derivative of the logarithm of the gamma function."""
+    """The derivative of the logarithm of the gamma function.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.DiGamma()(Tensor([1.0])).asnumpy().round(4))
+    [-0.5772]
+    """
 
     def construct(self, x: Tensor) -> Tensor:
         """Apply the function to each element of ``x``."""
@@ -275,7 +305,14 @@ class DiGamma(Cell):
 
 
 class IGamma(Cell):
-    """The lower regularized incomplete gamma function; see ``ops.igamma``, which needs SciPy."""
+    """The lower regularized incomplete gamma function; see ``ops.igamma``, which needs SciPy.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.IGamma()(Tensor([1.0]), Tensor([1.0])).asnumpy().round(4))
+    [0.6321]
+    """
 
     def construct(self, a: Tensor, x: Tensor) -> Tensor:
         """The function of each pair of elements."""
@@ -283,7 +320,14 @@ class IGamma(Cell):
 
 
 class LBeta(Cell):
-    """The natural logarithm of the beta function."""
+    """The natural logarithm of the beta function.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.LBeta()(Tensor([1.0]), Tensor([2.0])).asnumpy().round(4))
+    [-0.6931]
+    """
 
     def construct(self, x: Tensor, y: Tensor) -> Tensor:
         """The function of each pair of elements."""
@@ -292,7 +336,14 @@ class LBeta(Cell):
 
 
 class MatDet(Cell):
-    """The determinants of matrices."""
+    """The determinants of matrices.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.MatDet()(Tensor([[2.0, 0.0], [0.0, 3.0]])))
+    6.0
+    """
 
     def construct(self, a: Tensor) -> Tensor:
         """The determinants of the matrices in the last two axes of ``a``."""
@@ -325,6 +376,12 @@ class LRN(Cell):
         Number of neighbouring channels on each side.
     bias, alpha, beta : float
     norm_region : {"ACROSS_CHANNELS"}
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> nn.LRN()(ops.ones((1, 4, 2, 2))).shape
+    (1, 4, 2, 2)
     """
 
     def __init__(self, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,

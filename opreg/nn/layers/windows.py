@@ -102,13 +102,26 @@ class FractionalMaxPool2d(_Fractional):
         Whether the flat index of each maximum in its image is returned, too.
     _random_samples : Tensor of shape (batch, channels, 2), optional
         Random values that decide the positions; drawn in each call by default.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> nn.FractionalMaxPool2d(2, output_size=(2, 2))(ops.ones((1, 1, 5, 5)))[0].shape
+    (1, 2, 2)
     """
 
     _dims = 2
 
 
 class FractionalMaxPool3d(_Fractional):
-    """The maximum of windows of volumes, at random positions; see ``FractionalMaxPool2d``."""
+    """The maximum of windows of volumes, at random positions; see ``FractionalMaxPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> nn.FractionalMaxPool3d(2, output_size=(2, 2, 2))(ops.ones((1, 1, 5, 5, 5)))[0].shape
+    (1, 2, 2, 2)
+    """
 
     _dims = 3
 
@@ -153,7 +166,14 @@ class LPPool2d(_Powers):
 
 
 class LPPool1d(_Powers):
-    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences; see ``LPPool2d``."""
+    """``sum(x ** norm_type) ** (1 / norm_type)`` of each window of sequences; see ``LPPool2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint, nn, ops
+    >>> print(nn.LPPool1d(1, 2)(Tensor([[[1.0, 2.0, 3.0, 4.0]]])))
+    [[[3. 7.]]]
+    """
 
     _dims = 1
 

@@ -182,7 +182,7 @@ class _ClassMeasure(Metric):
     def clear(self) -> None:
         self._class_num = 0
 
-    def _checked(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    def _check_pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
         y_pred, y = self._pair(inputs)
         if self._type == "classification":
             y = _classes(y_pred, y)
@@ -222,7 +222,7 @@ class Accuracy(_ClassMeasure):
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Add predictions, with the classes along the second axis, and labels."""
-        y_pred, y = self._checked(inputs)
+        y_pred, y = self._check_pair(inputs)
         right = y_pred.argmax(axis=1) == y if self._type == "classification" else (y_pred == y).all(axis=1)
         self._right += int(right.sum())
         self._samples += right.size
@@ -243,7 +243,7 @@ class _Positives(_ClassMeasure):
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
         """Add predictions, with the classes along the second axis, and labels."""
-        y_pred, y = self._checked(inputs)
+        y_pred, y = self._check_pair(inputs)
         first = not self._counts.any()
         if self._type == "multilabel":
             y_pred, y = (np.moveaxis(array, 1, 0).reshape(self._class_num, -1) for array in (y_pred, y))

@@ -18,7 +18,7 @@ from ...cells.typing import AnyShape, ArrayLike, Axes, Number, Sizes, TensorDTyp
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating
 from ...errors import ArgumentError, ShapeError
-from .lift import axes, like, one_axis, plain, promoted, rank_of, scalar, shape_of, tensor
+from .lift import axes, common_dtype, like, one_axis, plain, rank_of, scalar, shape_of, tensor
 from .lift import tensor as _tensor
 
 __all__ = [
@@ -254,7 +254,7 @@ def _common_dtype(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
     parts = [tensor(part) for part in tensors]
-    dtype = promoted(parts)
+    dtype = common_dtype(parts)
     return [part._cast(dtype) for part in parts]
 
 

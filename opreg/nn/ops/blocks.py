@@ -51,7 +51,7 @@ def _places(name: str, rows: int, columns: int, low: int, high: int, align: str)
     return table
 
 
-def _picked(flat: Tensor, table: np.ndarray, padding: TensorLike) -> Tensor:
+def _take_or_pad(flat: Tensor, table: np.ndarray, padding: TensorLike) -> Tensor:
     """Elements of the last axis by indices, and ``padding`` in place of those that are -1."""
     values = ops.take(flat, tensor(np.maximum(table, 0).reshape(-1)), axis=-1)
     values = values.reshape((*flat.shape[:-1], *table.shape))
@@ -88,7 +88,7 @@ def matrix_diag_part(x: TensorLike, k: TensorLike, padding_value: TensorLike, al
     *stack, rows, columns = matrices.shape
     table = _places("matrix_diag_part", rows, columns, low, high, align)
     flat = reshape(matrices, (*stack, rows * columns))
-    return _picked(flat, table if low < high else table[0], padding_value)
+    return _take_or_pad(flat, table if low < high else table[0], padding_value)
 
 
 def matrix_diag(x: TensorLike, k: TensorLike = 0, num_rows: int | Tensor = -1, num_cols: int | Tensor = -1,
@@ -119,10 +119,11 @@ def matrix_diag(x: TensorLike, k: TensorLike = 0, num_rows: int | Tensor = -1, n
     if rows < 0 and columns < 0:
         rows = columns = max(least)
     rows, columns = least[0] if rows < 0 else rows, least[1] if columns < 0 else columns
-    return _placed("matrix_diag", lines, rows, columns, low, high, align, like(padding_value, lines))
+    return _place_diagonals("matrix_diag", lines, rows, columns, low, high, align, like(padding_value, lines))
 
 
-def _placed(name: str, lines: Tensor, rows: int, columns: int, low: int, high: int, align: str, rest: Tensor) -> Tensor:
+def _place_diagonals(name: str, lines: Tensor, rows: int, columns: int, low: int, high: int, align: str,
+                     rest: Tensor) -> Tensor:
     """Diagonals at their places in matrices, and ``rest`` at the others."""
     table = _places(name, rows, columns, low, high, align)
     stack = lines.shape[:-2] if low < high else lines.shape[:-1]
@@ -131,7 +132,7 @@ def _placed(name: str, lines: Tensor, rows: int, columns: int, low: int, high: i
                          f"got {show(lines.shape)}")
     back = np.full(rows * columns, -1, np.int64)
     back[table[table >= 0]] = np.flatnonzero(table >= 0)
-    return _picked(reshape(lines, (*stack, table.size)), back.reshape(rows, columns), rest)
+    return _take_or_pad(reshape(lines, (*stack, table.size)), back.reshape(rows, columns), rest)
 
 
 def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:
@@ -147,7 +148,7 @@ def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, alig
     if matrices.ndim < 2:
         raise ShapeError(f"matrix_set_diag: expected matrices, got shape {show(matrices.shape)}")
     rows, columns = matrices.shape[-2:]
-    return _placed("matrix_set_diag", like(diagonal, matrices), rows, columns, low, high, align, matrices)
+    return _place_diagonals("matrix_set_diag", like(diagonal, matrices), rows, columns, low, high, align, matrices)
 
 
 def _diag(x: TensorLike, k: TensorLike, num_rows: int | Tensor, num_cols: int | Tensor, padding_value: TensorLike, *,

@@ -118,11 +118,11 @@ class Custom(PrimitiveWithInfer):
 
     def infer_shape(self, *shapes: Sequence[int]) -> Any:
         """The shape of the result, or of several, for given input shapes."""
-        return _inferred(self.out_shape, [list(shape) for shape in shapes])
+        return _apply_rule(self.out_shape, [list(shape) for shape in shapes])
 
     def infer_dtype(self, *kinds: dtypes.DType | type) -> Any:
         """The dtype of the result, or of several, for given input dtypes."""
-        return _inferred(self.out_dtype, kinds)
+        return _apply_rule(self.out_dtype, kinds)
 
     def results(self, inputs: tuple[Any, ...]) -> tuple[list[Spec], bool]:
         """Shapes and dtypes of the function's results, and whether it is a single bare result."""
@@ -140,7 +140,7 @@ class Custom(PrimitiveWithInfer):
         return specs, bare
 
 
-def _inferred(rule: Any, inputs: Sequence[object]) -> Any:
+def _apply_rule(rule: Any, inputs: Sequence[object]) -> Any:
     """The result of a rule for the inputs; a rule that is no function is itself the result."""
     return rule(*inputs) if callable(rule) and not isinstance(rule, type) else rule
 
@@ -171,7 +171,7 @@ class _Called(Cell):
             except Exception as error:
                 note(error, f"in {primitive.title}")
                 raise
-            return _fitted(primitive.title, returned, specs)
+            return _check_results(primitive.title, returned, specs)
 
         if STATE.trace is None:
             results = run(*values)
@@ -186,7 +186,7 @@ class _Called(Cell):
         return primitive.bprop(*args)
 
 
-def _fitted(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
+def _check_results(title: str, returned: object, specs: list[Spec]) -> list[Tensor]:
     """Results of the function as tensors, checked against their declared shapes and dtypes."""
     if not specs:
         return []

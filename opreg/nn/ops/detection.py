@@ -45,8 +45,8 @@ def _middles(boxes: Tensor) -> tuple[Tensor, Tensor]:
     return (boxes[:, :2] + boxes[:, 2:]) * 0.5, boxes[:, 2:] - boxes[:, :2] + 1
 
 
-def _encoded(anchor_box: TensorLike, groundtruth_box: TensorLike, *, means: float | Sequence[float],
-             stds: float | Sequence[float]) -> Tensor:
+def _encode_boxes(anchor_box: TensorLike, groundtruth_box: TensorLike, *, means: float | Sequence[float],
+                  stds: float | Sequence[float]) -> Tensor:
     anchors, boxes = _boxes("BoundingBoxEncode", anchor_box, groundtruth_box)
     (middle, length), (goal, size) = _middles(anchors), _middles(boxes)
     deltas = concat(((goal - middle) / length, ops.log(size / length)), 1)
@@ -54,8 +54,8 @@ def _encoded(anchor_box: TensorLike, groundtruth_box: TensorLike, *, means: floa
         / _four("BoundingBoxEncode", "stds", stds, deltas)
 
 
-def _decoded(anchor_box: TensorLike, deltas: TensorLike, *, max_shape: Sequence[int], means: float | Sequence[float],
-             stds: float | Sequence[float], wh_ratio_clip: float) -> Tensor:
+def _decode_boxes(anchor_box: TensorLike, deltas: TensorLike, *, max_shape: Sequence[int],
+                  means: float | Sequence[float], stds: float | Sequence[float], wh_ratio_clip: float) -> Tensor:
     name = "BoundingBoxDecode"
     anchors, moves = _boxes(name, anchor_box, deltas)
     if len(max_shape) != 2:
@@ -69,9 +69,9 @@ def _decoded(anchor_box: TensorLike, deltas: TensorLike, *, max_shape: Sequence[
     return ops.broadcast_minimum(ops.relu(concat((middle - half, middle + half), 1)), ends)
 
 
-_add("BoundingBoxEncode", _encoded, {"means": (0.0,) * 4, "stds": (1.0,) * 4})
-_add("BoundingBoxDecode", _decoded, {"max_shape": ..., "means": (0.0,) * 4, "stds": (1.0,) * 4,
-                                     "wh_ratio_clip": 0.016})
+_add("BoundingBoxEncode", _encode_boxes, {"means": (0.0,) * 4, "stds": (1.0,) * 4})
+_add("BoundingBoxDecode", _decode_boxes, {"max_shape": ..., "means": (0.0,) * 4, "stds": (1.0,) * 4,
+                                          "wh_ratio_clip": 0.016})
 
 
 def _valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
@@ -147,7 +147,7 @@ def bounding_box_encode(anchor_box: TensorLike, groundtruth_box: TensorLike,
                         ) -> Tensor:
     """Differences of boxes from anchors, (n, 4) both: of middles in lengths of the anchor, and the logarithms of
     lengths, less ``means`` and divided by ``stds``."""
-    return _encoded(anchor_box, groundtruth_box, means=means, stds=stds)
+    return _encode_boxes(anchor_box, groundtruth_box, means=means, stds=stds)
 
 
 def bounding_box_decode(anchor_box: TensorLike, deltas: TensorLike, max_shape: Sequence[int],
@@ -155,7 +155,7 @@ def bounding_box_decode(anchor_box: TensorLike, deltas: TensorLike, max_shape: S
                         wh_ratio_clip: float = 0.016) -> Tensor:
     """Boxes from anchors and differences from them, as ``bounding_box_encode`` gives them, cut off at ``max_shape``,
     height and width."""
-    return _decoded(anchor_box, deltas, max_shape=max_shape, means=means, stds=stds, wh_ratio_clip=wh_ratio_clip)
+    return _decode_boxes(anchor_box, deltas, max_shape=max_shape, means=means, stds=stds, wh_ratio_clip=wh_ratio_clip)
 
 
 def check_valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:

@@ -273,23 +273,23 @@ def triu(input: TensorLike, diagonal: int = 0) -> Tensor:
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: AnyShape) -> Tensor:
     """Zeros of a shape, with ``updates`` added at the coordinates in ``indices``; the reverse of ``gather_nd``."""
     updates, dims = tensor(updates), shape_of(shape)
-    return _added(zeros(dims, updates._dt), indices, updates)
+    return _scatter_add(zeros(dims, updates._dt), indices, updates)
 
 
-def _added(x: Tensor, indices: TensorLike, updates: TensorLike) -> Tensor:
+def _scatter_add(x: Tensor, indices: TensorLike, updates: TensorLike) -> Tensor:
     return ops._backward_gather_nd(updates, _columns(indices, "tensor_scatter"), x)
 
 
 def tensor_scatter_add(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """The tensor with ``updates`` added at coordinates; updates of equal coordinates add up."""
     x = tensor(input_x)
-    return x + _added(x, indices, like(updates, x))
+    return x + _scatter_add(x, indices, like(updates, x))
 
 
 def tensor_scatter_sub(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:
     """The tensor with ``updates`` subtracted at coordinates; updates of equal coordinates add up."""
     x = tensor(input_x)
-    return x - _added(x, indices, like(updates, x))
+    return x - _scatter_add(x, indices, like(updates, x))
 
 
 def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: TensorLike) -> Tensor:

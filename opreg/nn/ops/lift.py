@@ -22,7 +22,7 @@ from ...core.spec import as_dtype, is_floating
 from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
 
-__all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "promoted", "rank_of", "scalar", "shape_of",
+__all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "common_dtype", "rank_of", "scalar", "shape_of",
            "tensor", "to_common_dtype"]
 
 _PYTHON: dict[str, Callable[..., Tensor]] = {
@@ -55,7 +55,7 @@ def floating(x: TensorLike) -> Tensor:
     return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))
 
 
-def promoted(values: Sequence[Tensor | Number]) -> np.dtype:
+def common_dtype(values: Sequence[Tensor | Number]) -> np.dtype:
     """The common dtype of tensors and numbers."""
     common: np.dtype | None = None
     for value in values:
@@ -86,7 +86,7 @@ def to_common_dtype(*values: TensorLike, real: bool = False) -> list[Tensor]:
             if dtype is y._dt and (not real or is_floating(dtype)):
                 return [x, y]  # type: ignore[list-item]
     operands = [value if is_number(value) else tensor(value) for value in values]
-    common = promoted(operands)
+    common = common_dtype(operands)
     if real and not is_floating(common):
         common = np.dtype(np.float32)
     return [operand._cast(common) if isinstance(operand, TensorBase) else scalar(operand, common)

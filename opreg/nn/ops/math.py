@@ -19,7 +19,7 @@ from ...cells.typing import TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating, largest_exact_integer, limits
 from ...errors import ArgumentError, DTypeError
-from .lift import as_bool, binary, floating, like, plain, promoted, scalar, tensor, to_common_dtype
+from .lift import as_bool, binary, common_dtype, floating, like, plain, scalar, tensor, to_common_dtype
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "approximate_equal", "arccos", "arccosh", "arcsin", "arcsinh",
@@ -282,7 +282,7 @@ def _symmetric(name: str, scalar_op: str, op: str, doc: str) -> Callable[[Tensor
             input, other = other, input
         if is_number(other) and not is_number(input) and not isinstance(other, (bool, np.bool_)):
             x = tensor(input)
-            x = x._cast(promoted((x, other)))
+            x = x._cast(common_dtype((x, other)))
             if x._dt.kind in "iu":  # clipping a bound to the dtype's range does not change the result
                 least, largest = limits(x._dt)
                 return get(op)(x, scalar(min(max(other, least), largest), x._dt))

@@ -226,7 +226,7 @@ def permute(self: Tensor, *axis: int | Sequence[int]) -> Tensor:
     return _transpose(self, *_many(axis))
 
 
-def exchanged(self: Tensor) -> Tensor:
+def transpose_matrix(self: Tensor) -> Tensor:
     """The transpose of a matrix; a tensor of another rank is returned unchanged."""
     return _transpose(self) if self.ndim == 2 else self
 
@@ -589,7 +589,7 @@ METHODS: dict[str, Callable] = {
     **{name: _deviation(name, getattr(reduce, name)) for name in ("std", "var")},
     "max": _extreme("max", reduce.amax, reduce.max), "min": _extreme("min", reduce.amin, reduce.min),
     "expand": broadcast_to, "reshape_as": shorthands.view_as, "rint": math.round, "absolute": math.abs,
-    "nelement": array.size, "ndimension": array.rank, "t": exchanged,
+    "nelement": array.size, "ndimension": array.rank, "t": transpose_matrix,
     "reshape": accepts_lists("shape")(TensorBase.reshape), "view": view,
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",

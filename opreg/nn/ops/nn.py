@@ -481,7 +481,7 @@ def unfold(input: TensorLike, kernel_size: Sizes, dilation: Sizes = 1, padding: 
     x = tensor(input)
     if x.ndim != 4:
         raise ShapeError(f"unfold: expected images (batch, channels, height, width), got the shape {x.shape}")
-    return ops.im2col(x, **_sliding(kernel_size, dilation, padding, stride))
+    return ops.im2col(x, **_window_attributes(kernel_size, dilation, padding, stride))
 
 
 def fold(input: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
@@ -492,10 +492,10 @@ def fold(input: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes, dil
         raise ShapeError(f"fold: expected columns (batch, places, windows), got the shape {x.shape}")
     size = output_size.asnumpy().tolist() if isinstance(output_size, TensorBase) else output_size
     return ops.col2im(x, output_size=sizes(size, 2, "output_size"),
-                      **_sliding(kernel_size, dilation, padding, stride))
+                      **_window_attributes(kernel_size, dilation, padding, stride))
 
 
-def _sliding(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, tuple[int, ...]]:
+def _window_attributes(kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> dict[str, tuple[int, ...]]:
     return {"kernel": sizes(kernel, 2, "kernel_size"), "dilate": sizes(dilation, 2, "dilation"),
             "pad": sizes(padding, 2, "padding"), "stride": sizes(stride, 2, "stride")}
 

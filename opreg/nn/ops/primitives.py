@@ -502,14 +502,14 @@ def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: Tensor
                            ignore_longer_outputs_than_inputs)
 
 
-def _no_merging(*, preprocess_collapse_repeated: bool, ctc_merge_repeated: bool, **_: object) -> None:
+def _check_merging(*, preprocess_collapse_repeated: bool, ctc_merge_repeated: bool, **_: object) -> None:
     if preprocess_collapse_repeated or not ctc_merge_repeated:
         raise ValueError("CTCLoss: labels are used unchanged, and repeated classes are merged: leave out "
                          "preprocess_collapse_repeated and ctc_merge_repeated")
 
 
 _add("CTCLoss", _sparse_ctc, {"preprocess_collapse_repeated": False, "ctc_merge_repeated": True,
-                              "ignore_longer_outputs_than_inputs": False}, _no_merging)
+                              "ignore_longer_outputs_than_inputs": False}, _check_merging)
 _add("CTCGreedyDecoder", losses.ctc_greedy_decoder, {"merge_repeated": True}, _flags)
 _add("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
 _add("SparseSoftmaxCrossEntropyWithLogits", _sparse_cross_entropy, {"is_grad": False},
@@ -540,14 +540,14 @@ def _channels(name: str, count: int) -> Callable[..., tuple[Tensor, Tensor]]:
         x = tensor(x)
         if x.ndim != count + 2:
             raise ShapeError(f"{name}: expected {count + 2} axes, got shape {x.shape}")
-        return random.dropped(x, keep_prob, (0, 1))
+        return random.drop_elements(x, keep_prob, (0, 1))
 
     return call
 
 
 def _dropout(x: TensorLike, *, keep_prob: float, **_: object) -> tuple[Tensor, Tensor]:
     x = floating(x)
-    y, mask = random.dropped(x, keep_prob, range(x.ndim))
+    y, mask = random.drop_elements(x, keep_prob, range(x.ndim))
     return y, mask._cast(x._dt)
 
 

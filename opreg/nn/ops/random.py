@@ -186,7 +186,7 @@ def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor
     return function
 
 
-def dropped(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Tensor]:
+def drop_elements(x: Tensor, keep: float, alone: Collection[int]) -> tuple[Tensor, Tensor]:
     """Elements kept with a probability and divided by it, the others 0; and the mask of the kept ones.
 
     The mask is drawn for each index of the ``alone`` axes, and shared along the other axes.

@@ -45,7 +45,7 @@ _TENSORS: dict[str, Callable[..., Tensor]] = {
     "inv": math.reciprocal, "pows": math.pow}
 
 
-def _named(name: str, function: Callable, taken: int) -> Callable:
+def _rename(name: str, function: Callable, taken: int) -> Callable:
     """The function under another name."""
     def of_one(x: Any) -> Any:
         return function(x)
@@ -60,7 +60,7 @@ def _named(name: str, function: Callable, taken: int) -> Callable:
 
 
 #: Functions of Python values by name.
-OF_PYTHON = {name: _named(name, function, taken) for taken, rows in _PYTHON.items()
+OF_PYTHON = {name: _rename(name, function, taken) for taken, rows in _PYTHON.items()
              for name, function in rows.items()}
 globals().update({**OF_PYTHON, **_TENSORS})
 __all__ += [*OF_PYTHON, *_TENSORS]  # noqa: PLE0604  the names are text

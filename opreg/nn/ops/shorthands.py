@@ -192,7 +192,7 @@ def _bound(right: bool) -> object:
     return bound
 
 
-def _checked(x: TensorLike) -> Tensor:
+def _check_tensor(x: TensorLike) -> Tensor:
     """The tensor; NaN or infinity in it raises an error."""
     x = tensor(x)
     if not bool(all_(ops._npi_isfinite(x))):
@@ -250,7 +250,7 @@ def _col2im(x: TensorLike, output_size: Sizes | Tensor, *, kernel_size: Sizes, d
 
 _add("AccumulateNV2", accumulate_n)
 _add("AdaptiveMaxPool2D", _largest, {"output_size": ...})
-_add("CheckNumerics", _checked)
+_add("CheckNumerics", _check_tensor)
 _add("Col2Im", _col2im, {"kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1})
 _add("CumulativeLogsumexp", _running_logsumexp, {"exclusive": False, "reverse": False})
 _add("DataFormatDimMap", _mapped_axes, {"src_format": "NHWC", "dst_format": "NCHW"})

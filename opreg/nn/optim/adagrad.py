@@ -58,7 +58,7 @@ class RMSProp(Rule):
             self.mg = self._states("mean_grad")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients)):
             spread = self._mean(self.ms[i], g * g, self.decay)
             mean = self._mean(self.mg[i], g, self.decay) if self.centered else None
             step = self.moment[i] * self.momentum + rms_step(g, spread, self.epsilon, mean) * lr
@@ -96,7 +96,7 @@ class Adagrad(Rule):
         self.accum = self._states("accum", real_number("Adagrad: accum", accum))
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
+        for total, (p, g, lr) in zip(self.accum, self._prepare_step(gradients)):
             now: Tensor = total
             if self.update_slots:
                 now = total + g * g
@@ -132,7 +132,7 @@ class ProximalAdagrad(Rule):
         self.l2 = real_number("ProximalAdagrad: l2", l2)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for total, (p, g, lr) in zip(self.accum, self._prepared(gradients)):
+        for total, (p, g, lr) in zip(self.accum, self._prepare_step(gradients)):
             now = total + g * g
             store(total, now)
             value = p - rms_step(g, now) * lr
@@ -179,7 +179,7 @@ class FTRL(Rule):
         self.lr_power = real_number("FTRL: lr_power", lr_power, -math.inf, 0.0)
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for total, linear, (p, g, lr) in zip(self.moments, self.linear, self._prepared(gradients)):
+        for total, linear, (p, g, lr) in zip(self.moments, self.linear, self._prepare_step(gradients)):
             now = total + g * g
             value, u = leader_step(p, g, linear, self._power(total), self._power(now), lr, self.l1, 2 * self.l2)
             store(total, now)
@@ -222,7 +222,7 @@ class Adadelta(Rule):
         self.accum, self.accum_update = self._states("accum"), self._states("accum_update")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients)):
             spread = self._mean(self.accum[i], g * g, self.rho)
             step = adadelta_step(g, spread, self.accum_update[i], self.epsilon)
             self._mean(self.accum_update[i], step * step, self.rho)

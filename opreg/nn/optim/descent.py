@@ -81,7 +81,7 @@ class SGD(Rule):
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         share = self._share() if self._moving and self.dampening else None
-        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients)):
             step = g
             if self._moving:
                 step = self.accum[i] * self.momentum + (g if share is None else g * share)
@@ -126,7 +126,7 @@ class ASGD(Rule):
         first = (self.global_step == 0).reshape(())
         time = self.global_step._cast(FLOAT).reshape(()) + 1.0
         share = 1.0 / ops._maximum_scalar(time - (1.0 + self.t0), scalar=1.0)
-        for eta, ax, (p, g, lr) in zip(self.eta, self.ax, self._prepared(gradients)):
+        for eta, ax, (p, g, lr) in zip(self.eta, self.ax, self._prepare_step(gradients)):
             rate = ops._npi_where(first, lr, eta)
             value = p * (1.0 - rate * self.lambd) - g * rate
             store(ax, average(ax, value, 1.0 - share, share))
@@ -164,7 +164,7 @@ class Momentum(Rule):
         self.moments = self._states("moments")
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
-        for v, (p, g, lr) in zip(self.moments, self._prepared(gradients)):
+        for v, (p, g, lr) in zip(self.moments, self._prepare_step(gradients)):
             step = v * self.momentum + g
             store(v, step)
             if self.use_nesterov:
@@ -209,7 +209,7 @@ class Rprop(Rule):
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         first = (self.global_step == 0).reshape(())
-        for before, size, (p, g, lr) in zip(self.prev, self.step_size, self._prepared(gradients)):
+        for before, size, (p, g, lr) in zip(self.prev, self.step_size, self._prepare_step(gradients)):
             same = g * before
             turned = same < 0
             length = ops._npi_where(first, lr, size._cast(FLOAT))

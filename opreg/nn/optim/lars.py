@@ -56,6 +56,7 @@ class LARS(Optimizer):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
+        self.learning_rate.name = "fake_lr"  # MindSpore's name for it; "learning_rate" is that of the optimizer
         self.opt, self.global_step = optimizer, optimizer.global_step
         self.epsilon = real_number("LARS: epsilon", epsilon)
         self.coefficient = real_number("LARS: coefficient", coefficient, inside=True)
@@ -74,12 +75,12 @@ class LARS(Optimizer):
         opt = self.opt
         decays, rates = opt._current_settings(opt._decays), opt._current_settings(opt._rates)
         scale = opt.loss_scale
-        scaled = [g * (1.0 / scale) if scale != 1.0 else g for g in self._checked(gradients)]
+        scaled = [g * (1.0 / scale) if scale != 1.0 else g for g in self._check_gradients(gradients)]
         rows = zip(self.parameters, scaled, decays, rates, self.lars_flag)
-        return self.opt(tuple([self._rated(p, g, decay, lr) if chosen else g
+        return self.opt(tuple([self._scale_by_trust(p, g, decay, lr) if chosen else g
                                for p, g, decay, lr, chosen in rows]))
 
-    def _rated(self, p: Parameter, g: Tensor, decay: float | Tensor, lr: Tensor) -> Tensor:
+    def _scale_by_trust(self, p: Parameter, g: Tensor, decay: float | Tensor, lr: Tensor) -> Tensor:
         length = norm(p)
         below = norm(g) + decay * length + self.epsilon
         trust = trust_ratio(self.coefficient * length, below, ops.ones_like(length), ops._npi_where)

@@ -88,7 +88,7 @@ class Adam(Rule):
         store(self.beta2_power, power2)
         correction = (ops.sqrt(1.0 - power2) / (1.0 - power1)).reshape(())
         corrected = _cache_by_argument(lambda lr: lr * correction)
-        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients)):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = self._mean(self.moment2[i], g * g, self.beta2)
             if self.use_nesterov:
@@ -149,7 +149,7 @@ class AdamWeightDecay(Rule):
 
     def construct(self, gradients: Sequence[Tensor]) -> tuple[bool, ...]:
         decays = self._current_settings(self._decays)
-        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients, decay=False)):
             m = self._mean(self.moments1[i], g, self.beta1)
             v = self._mean(self.moments2[i], g * g, self.beta2)
             step = adam_step(m, v, self.eps)
@@ -194,7 +194,7 @@ class Lamb(Rule):
         decays = self._current_settings(self._decays)
         time = self.global_step._cast(FLOAT).reshape(()) + 1.0
         first, second = correction(self.beta1, time), correction(self.beta2, time)
-        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients, decay=False)):
             m = self._mean(self.moments1[i], g, self.beta1) * first
             v = self._mean(self.moments2[i], g * g, self.beta2) * second
             step = adam_step(m, v, self.eps)
@@ -277,7 +277,7 @@ class AdaFactor(Rule):
             relative = ops.broadcast_minimum(most, time * 1e-6)
         else:
             relative = ops._minimum_scalar(most, scalar=0.01)
-        for i, (p, g, lr) in enumerate(self._prepared(gradients, decay=False)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients, decay=False)):
             weight, g = _wide(p), _wide(g)
             rate = relative if self.relative_step else lr
             if self.scale_parameter:
@@ -352,7 +352,7 @@ class AdaMax(Rule):
         power = self.beta1_power * self.beta1
         store(self.beta1_power, power)
         corrected = _cache_by_argument(lambda lr: lr / (1.0 - power.reshape(())))
-        for i, (p, g, lr) in enumerate(self._prepared(gradients)):
+        for i, (p, g, lr) in enumerate(self._prepare_step(gradients)):
             m = self._mean(self.moment1[i], g, self.beta1)
             v = largest(self.moment2[i], g, self.beta2)
             store(self.moment2[i], v)

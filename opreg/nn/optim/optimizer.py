@@ -110,7 +110,7 @@ class Optimizer(Cell):
         self.loss_scale = loss_scale
         self.need_scale = self.loss_scale != 1.0
         self.global_step = Parameter(tensor(np.zeros(1, np.int32)), name="global_step")
-        listed = self._listed(parameters, "parameters")
+        listed = self._parameter_list(parameters, "parameters")
         kind = dict if isinstance(listed[0], dict) else Parameter
         for member in listed:
             if not isinstance(member, kind):
@@ -213,7 +213,7 @@ class Optimizer(Cell):
 
     # --------------------------------------------------------------------------- settings of the constructor
 
-    def _listed(self, parameters: object, what: str) -> list[Any]:
+    def _parameter_list(self, parameters: object, what: str) -> list[Any]:
         if parameters is None:
             raise ArgumentError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
@@ -272,7 +272,7 @@ class Optimizer(Cell):
                 if len(group) > 1:
                     raise ArgumentError(f"{self.cls_name}: group {i}: order_params must be the only key of its "
                                         f"group, got {', '.join(group)}")
-                order = self._listed(group["order_params"], "order_params")
+                order = self._parameter_list(group["order_params"], "order_params")
                 continue
             own_rate = self._rate(group["lr"], f"learning_rate_group_{i}") if "lr" in group else rate
             if isinstance(own_rate, ListedRate):
@@ -282,7 +282,7 @@ class Optimizer(Cell):
                                         f"rates, others list {listed}")
             own_decay = self._decay(group["weight_decay"]) if "weight_decay" in group else decay
             centered = flag(f"{self.cls_name}: grad_centralization", group.get("grad_centralization", False))
-            for p in self._listed(group.get("params"), f"params of group {i}"):
+            for p in self._parameter_list(group.get("params"), f"params of group {i}"):
                 if not isinstance(p, Parameter):
                     raise ArgumentError(f"{self.cls_name}: group {i}: params must be Parameters, got "
                                         f"{type(p).__name__}")
@@ -438,9 +438,10 @@ class Optimizer(Cell):
         """States like ``_states``, with other shapes or dtypes."""
         return ParameterTuple([Parameter(tensor(make(p)))._name_after(prefix, p, "_") for p in self.parameters])
 
-    def _prepared(self, gradients: Sequence[Tensor], decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
+    def _prepare_step(self, gradients: Sequence[Tensor],
+                      decay: bool = True) -> Iterator[tuple[Parameter, Tensor, Tensor]]:
         """Parameters, their prepared gradients, and their learning rates; increments the step."""
-        gradients = self._checked(gradients)
+        gradients = self._check_gradients(gradients)
         if decay:
             gradients = self.decay_weight(gradients)
         gradients = self.scale_grad(self.gradients_centralization(gradients))
@@ -448,7 +449,7 @@ class Optimizer(Cell):
         assign(self.global_step, self.global_step + 1)
         return zip(self.parameters, gradients, rates)
 
-    def _checked(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    def _check_gradients(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if isinstance(gradients, TensorBase) or not isinstance(gradients, (tuple, list)):
             raise ArgumentError(f"{self.cls_name}: expected a tuple of gradients, got "
                                 f"{'Tensor' if isinstance(gradients, TensorBase) else type(gradients).__name__}")

@@ -221,7 +221,7 @@ def _drawn(shape: tuple[int, ...], *parameters: Tensor) -> tuple[int, ...]:
     return *shape, *np.broadcast_shapes(*[value.shape for value in parameters])
 
 
-def _checked(name: str, what: str, value: Any, holds: Callable[[np.ndarray], Any], expected: str) -> None:
+def _check_values(name: str, what: str, value: Any, holds: Callable[[np.ndarray], Any], expected: str) -> None:
     """Refuse parameters that no distribution has."""
     if value is not None and not isinstance(value, TensorBase) and not np.all(holds(np.asarray(value, np.float64))):
         raise ArgumentError(f"{name}: {what} must be {expected}, got {value}")
@@ -248,7 +248,7 @@ class Normal(Distribution):
 
     def __init__(self, mean: Any = None, sd: Any = None, seed: int | None = None, dtype: TensorDType = float32,
                  name: str = "Normal"):
-        _checked(name, "sd", sd, lambda value: value > 0, "positive")
+        _check_values(name, "sd", sd, lambda value: value > 0, "positive")
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
 
     def extend_repr(self) -> str:
@@ -304,7 +304,7 @@ class Uniform(Distribution):
     def __init__(self, low: Any = None, high: Any = None, seed: int | None = None, dtype: TensorDType = float32,
                  name: str = "Uniform"):
         if low is not None and not isinstance(low, TensorBase):
-            _checked(name, "high", high, lambda value: value > np.asarray(low, np.float64), f"above low, {low}")
+            _check_values(name, "high", high, lambda value: value > np.asarray(low, np.float64), f"above low, {low}")
         super().__init__(seed, dtype, name, {"low": low, "high": high})
 
     @property
@@ -361,7 +361,7 @@ class Exponential(Distribution):
 
     def __init__(self, rate: Any = None, seed: int | None = None, dtype: TensorDType = float32,
                  name: str = "Exponential"):
-        _checked(name, "rate", rate, lambda value: value > 0, "positive")
+        _check_values(name, "rate", rate, lambda value: value > 0, "positive")
         super().__init__(seed, dtype, name, {"rate": rate})
 
     @property
@@ -424,7 +424,7 @@ class Bernoulli(Distribution):
 
     def __init__(self, probs: Any = None, seed: int | None = None, dtype: TensorDType = int32,
                  name: str = "Bernoulli"):
-        _checked(name, "probs", probs, lambda value: (value > 0) & (value < 1), "between 0 and 1")
+        _check_values(name, "probs", probs, lambda value: (value > 0) & (value < 1), "between 0 and 1")
         super().__init__(seed, dtype, name, {"probs": probs})
 
     @property
@@ -481,8 +481,8 @@ class Categorical(Distribution):
 
     def __init__(self, probs: Any = None, seed: int | None = None, dtype: TensorDType = int32,
                  name: str = "Categorical"):
-        _checked(name, "probs", probs, lambda value: value >= 0, "at least 0")
-        _checked(name, "the sum of probs", probs, lambda value: np.isclose(value.sum(-1), 1, 0, 1e-5), "1")
+        _check_values(name, "probs", probs, lambda value: value >= 0, "at least 0")
+        _check_values(name, "the sum of probs", probs, lambda value: np.isclose(value.sum(-1), 1, 0, 1e-5), "1")
         super().__init__(seed, dtype, name, {"probs": probs})
         self.broadcast_shape = self.batch_shape[:-1]
         self.is_scalar_batch = not self.broadcast_shape

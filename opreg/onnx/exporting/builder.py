@@ -126,7 +126,7 @@ class Builder:
         node = helper.make_node(kind, names, outs, name=self.names(self.prefix or kind.lower()), **attrs)
         self.nodes.append(node)
         results = [Value(self, name, shapes, dtype) for name, (shapes, dtype)
-                   in zip(outs, self._inferred(schema, node, values, count))]
+                   in zip(outs, self._infer_outputs(schema, node, values, count))]
         return results[0] if count == 1 else results
 
     def custom(self, domain: str, kind: str, ins: Sequence[Value], outs: Sequence[tuple[Sequence[Shape | None], Any]],
@@ -165,8 +165,8 @@ class Builder:
             if text not in formal.types:
                 raise Untranslatable(f"{kind} of opset {self.opset} takes no {value.dtype}")
 
-    def _inferred(self, schema: OpSchema, node: NodeProto, values: Sequence[Value | None], count: int
-                  ) -> list[tuple[list[Shape | None], np.dtype]]:
+    def _infer_outputs(self, schema: OpSchema, node: NodeProto, values: Sequence[Value | None], count: int
+                       ) -> list[tuple[list[Shape | None], np.dtype]]:
         """Shapes and dtypes of a node's outputs as inferred by ONNX, for each sample size."""
         dtype = next((value.dtype for value in values if value is not None), np.dtype(np.float32))
         results: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
@@ -255,10 +255,10 @@ class Builder:
         empty = any(not dynamic(dim) and dim == 0 for dim in shape)
         result: Value = self("Reshape", x, target, allowzero=1 if empty else None)
         if REST not in shape:
-            result.shapes = self.sized(shape)
+            result.shapes = self.shape_by_size(shape)
         return result
 
-    def sized(self, shape: Sequence[Any]) -> tuple[Shape, ...]:
+    def shape_by_size(self, shape: Sequence[Any]) -> tuple[Shape, ...]:
         """A shape for each sample size."""
         return tuple([tuple([dim.sizes[size] if dynamic(dim) else dim for dim in shape])
                       for size in range(self.sizes)])
@@ -312,7 +312,7 @@ class Builder:
         padded = (1,) * (len(shape) - len(before)) + before
         target = self.lengths([1 if old == new else new for old, new in zip(padded, shape)])
         result: Value = self("Expand", x, target)
-        result.shapes = self.sized(shape)
+        result.shapes = self.shape_by_size(shape)
         return result
 
     def broadcast_like(self, x: Value, like: Value) -> Value:
@@ -325,7 +325,7 @@ class Builder:
         result.shapes = like.shapes
         return result
 
-    def filled(self, value: float, like: Value, dtype: np.dtype) -> Value:
+    def constant_like(self, value: float, like: Value, dtype: np.dtype) -> Value:
         """A constant in the shape of another value."""
         return self.broadcast_like(self.constant(np.asarray(value, dtype)), like)
 

@@ -136,7 +136,7 @@ def _quotient(g: Builder, x: Value, y: Value, dtype: np.dtype, down: bool = Fals
 
 
 def _whole_power(g: Builder, x: Value, y: Value, dtype: np.dtype) -> Value:
-    inverse = _quotient(g, g.filled(1, x, x.dtype), x, dtype)
+    inverse = _quotient(g, g.constant_like(1, x, x.dtype), x, dtype)
     even = g.compare("Equal", g("Mod", y, 2), 0)
     inverse = g.where(even, g("Abs", inverse), inverse)
     return g.where(y < 0, inverse, g("Pow", x, g.larger(y, 0)))
@@ -164,7 +164,7 @@ PRIMITIVES: dict[str, Instruction] = {
     "where": lambda g, c, x, y: g.where(c, x, y),
     # Translations for int64 take the dtype of the result.
     "whole divide": _quotient, "whole power": _whole_power, "whole mod": lambda g, x, y, dtype: _remainder(g, x, y),
-    "whole reciprocal": lambda g, x, dtype: _quotient(g, g.filled(1, x, x.dtype), x, dtype),
+    "whole reciprocal": lambda g, x, dtype: _quotient(g, g.constant_like(1, x, x.dtype), x, dtype),
 }
 
 
@@ -177,7 +177,7 @@ def _of_floating(use: Use, *xs: Value) -> None:
         raise Untranslatable("")
 
 
-def _named(kind: str, *names: str) -> None:
+def _declare_unary(kind: str, *names: str) -> None:
     @says(*names)
     def row(g: Builder, use: Use, x: Value) -> Value:
         _of_floating(use, x)
@@ -185,7 +185,7 @@ def _named(kind: str, *names: str) -> None:
 
 
 for _kind, _name in {"Relu": "relu", "Sigmoid": "sigmoid", "Softsign": "softsign", "Softplus": "_softrelu"}.items():
-    _named(_kind, _name)
+    _declare_unary(_kind, _name)
 
 
 @says("Activation")
@@ -306,7 +306,7 @@ def _not(g: Builder, use: Use, x: Value) -> Value:
 def _is(g: Builder, use: Use, x: Value) -> Value:
     name = use.op.name.removeprefix("_npi_is")
     if not is_floating(x.dtype):
-        return g.filled(name == "finite", x, _BOOL)
+        return g.constant_like(name == "finite", x, _BOOL)
     if name == "nan":
         return g("IsNaN", x)
     if x.dtype == np.float16:

@@ -16,7 +16,7 @@ from ..package import onnx as package
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
-__all__ = ["Draft", "completed", "described", "write"]
+__all__ = ["Draft", "completed", "outline_model", "write"]
 
 helper, numpy_helper, checker = package("helper"), package("numpy_helper"), package("checker")
 
@@ -55,7 +55,7 @@ def completed(draft: Draft) -> ModelProto:
     return _with_tensors(draft, {})
 
 
-def described(draft: Draft) -> ModelProto:
+def outline_model(draft: Draft) -> ModelProto:
     """The model with initializers that name the size of large arrays, and do not hold these."""
     return _with_tensors(draft, {name: 0 for name, array in draft.arrays.items() if _is_large(array)})
 

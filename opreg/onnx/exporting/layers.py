@@ -51,7 +51,7 @@ def _batch_dot(g: Builder, use: Use, x: Value, y: Value, *added: Value) -> Value
     attrs = use.attrs
     if attrs.get("axis", -2) not in (-2, len(x.shape) - 2):
         raise Untranslatable(f"axis={attrs['axis']}: ONNX multiplies matrices of the last two axes")
-    result = g.matmul(_turned(g, x, attrs["transpose_a"]), _turned(g, y, attrs["transpose_b"]))
+    result = g.matmul(_swap_last_axes(g, x, attrs["transpose_a"]), _swap_last_axes(g, y, attrs["transpose_b"]))
     if attrs.get("alpha", 1.0) != 1.0:
         result = result * attrs["alpha"]
     if added:
@@ -59,7 +59,7 @@ def _batch_dot(g: Builder, use: Use, x: Value, y: Value, *added: Value) -> Value
     return result
 
 
-def _turned(g: Builder, x: Value, turn: bool = True) -> Value:
+def _swap_last_axes(g: Builder, x: Value, turn: bool = True) -> Value:
     rank = len(x.shape)
     return g.transpose(x, [*range(rank - 2), rank - 1, rank - 2]) if turn else x
 
@@ -92,11 +92,11 @@ def _other_scores(g: Builder, use: Use, queries: Value, x: Value) -> Value:
 
 def _scores(g: Builder, queries: Value, keys: Value) -> Value:
     size = queries.shape[-1]
-    return _merged(g, g.matmul(queries * (1.0 / math.sqrt(size)), _turned(g, keys)))
+    return _merged(g, g.matmul(queries * (1.0 / math.sqrt(size)), _swap_last_axes(g, keys)))
 
 
 @says("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")
-def _weighed(g: Builder, use: Use, x: Value, attention: Value) -> Value:
+def _apply_attention(g: Builder, use: Use, x: Value, attention: Value) -> Value:
     heads = use.attrs["heads"]
     itself = "selfatt" in use.op.name
     values = _part(g, x, heads, 3, 2) if itself else _part(g, x, heads, 2, 1)

@@ -62,7 +62,7 @@ def _gather_along(g: Builder, use: Use, x: Value, indices: Value) -> Value:
 
 @says("_backward_take_along_axis")
 def _put_along(g: Builder, use: Use, values: Value, indices: Value, data: Value) -> Value:
-    axis, zeros = use.attrs["axis"], g.filled(0, data, values.dtype)
+    axis, zeros = use.attrs["axis"], g.constant_like(0, data, values.dtype)
     if axis is None:
         zeros, axis = g.reshape(zeros, (product(data.shape),)), 0
     result = g("ScatterElements", zeros, g.cast(indices, _INT64), values, axis=axis % len(zeros.shape),
@@ -90,18 +90,19 @@ def _gather_nd(g: Builder, use: Use, x: Value, indices: Value) -> Value:
 @says("scatter_nd")
 def _scatter_nd(g: Builder, use: Use, x: Value, indices: Value) -> Value:
     zeros = g.constant(np.zeros([product([dim]) for dim in use.out.shape], x.dtype))
-    return _scattered(g, zeros, indices, x)
+    return _emit_scatter_nd(g, zeros, indices, x)
 
 
 @says("_scatter_set_nd")
 def _scatter_set(g: Builder, use: Use, x: Value, values: Value, indices: Value) -> Value:
-    return _scattered(g, x, indices, values)
+    return _emit_scatter_nd(g, x, indices, values)
 
 
 @says("_backward_gather_nd")
 def _gather_sum(g: Builder, use: Use, values: Value, indices: Value, *data: Value) -> Value:
-    zeros = g.filled(0, data[0], values.dtype) if data else g.constant(np.zeros(use.attrs["shape"], values.dtype))
-    return _scattered(g, zeros, indices, values, **_adding_attribute(g))
+    zeros = (g.constant_like(0, data[0], values.dtype) if data else
+             g.constant(np.zeros(use.attrs["shape"], values.dtype)))
+    return _emit_scatter_nd(g, zeros, indices, values, **_adding_attribute(g))
 
 
 def _adding_attribute(g: Builder) -> dict[str, Any]:
@@ -111,7 +112,7 @@ def _adding_attribute(g: Builder) -> dict[str, Any]:
     return {"reduction": "add"}
 
 
-def _scattered(g: Builder, x: Value, indices: Value, values: Value, **attrs: Any) -> Value:
+def _emit_scatter_nd(g: Builder, x: Value, indices: Value, values: Value, **attrs: Any) -> Value:
     rank = len(indices.shape)
     return g("ScatterND", x, g.transpose(g.cast(indices, _INT64), [*range(1, rank), 0]), values, **attrs)
 
@@ -175,10 +176,10 @@ def _diag(g: Builder, use: Use, x: Value) -> Value:
         taken[rows + max(-k, 0), rows + max(k, 0)] = places
     else:
         taken = np.diagonal(places, attrs["k"], attrs["axis1"], attrs["axis2"])
-    return _picked(g, x, taken, count)
+    return _take_flat(g, x, taken, count)
 
 
-def _picked(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
+def _take_flat(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
     """Elements of the flattened ``x`` by index, or zero past the end."""
     flat = g.reshape(x, (count,))
     if (taken >= count).any():
@@ -187,7 +188,7 @@ def _picked(g: Builder, x: Value, taken: np.ndarray, count: int) -> Value:
 
 
 def picked_last(g: Builder, x: Value, taken: np.ndarray, count: int, axes: int) -> Value:
-    """Elements of the last axes, flattened, by index; see ``_picked``."""
+    """Elements of the last axes, flattened, by index; see ``_take_flat``."""
     flat = g.reshape(x, (*x.shape[:len(x.shape) - axes], count))
     if (taken >= count).any():
         flat = g.pad(flat, [0] * len(flat.shape), [0] * (len(flat.shape) - 1) + [1])
@@ -252,7 +253,7 @@ def _sums_of_squares(g: Builder, use: Use, *xs: Value) -> Value:
 
 
 @says("sort", "argsort", "topk")
-def _ordered(g: Builder, use: Use, x: Value) -> Any:
+def _sort(g: Builder, use: Use, x: Value) -> Any:
     attrs, name = use.attrs, use.op.name
     axis = attrs["axis"]
     if axis is None:

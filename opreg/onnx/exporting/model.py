@@ -31,7 +31,7 @@ from ...interop.translation import Untranslatable
 from ..package import onnx as package
 from .builder import Builder, Model, Value
 from .elementwise import PRIMITIVES
-from .files import Draft, completed, described, write
+from .files import Draft, completed, outline_model, write
 from .table import DOMAIN, walk
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     shapes = input_shape if input_shape is not None else in_shapes
     types = input_type if input_type is not None else in_types
     if isinstance(params, (str, os.PathLike)):
-        params = _loaded(os.fspath(params))
+        params = _load_params(os.fspath(params))
     elif isinstance(params, (list, tuple)):
         params = {name: value for part in params for name, value in part.items()}
     names, values = _split_params(symbol, params)
@@ -262,15 +262,15 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     model_inputs += [_Input(name, None) for name in free[len(shapes):]]
     draft = _of_symbol(symbol, model_inputs, values, dims, opset_version)
     if run_shape_inference:
-        result = package("shape_inference").infer_shapes(described(draft))
+        result = package("shape_inference").infer_shapes(outline_model(draft))
         del result.graph.initializer[:]
         draft = Draft(result, draft.arrays)
     if verbose:
-        print(helper.printable_graph(described(draft).graph))
+        print(helper.printable_graph(outline_model(draft).graph))
     return write(draft, onnx_file_path, None)
 
 
-def _loaded(path: str) -> dict[str, Any]:
+def _load_params(path: str) -> dict[str, Any]:
     result = load_arrays(path)
     if not result:  # a network without parameters
         return {}
@@ -489,7 +489,7 @@ def _model_of(program: _Program, opset: int | None) -> Draft:
                             ) from None
     used = _read(g.nodes) | {head.name for head in heads}
     inputs = [(each, value) for each, value in inputs if value.name in used or each.shape is not None]
-    ends = _named(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
+    ends = _rename_outputs(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
     infos = [_info(value, each) for each, value in inputs]
     graph = helper.make_graph(
         g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends])
@@ -552,7 +552,7 @@ def _read(nodes: Sequence[NodeProto]) -> set[str]:
     return names
 
 
-def _named(g: Builder, ends: Sequence[Value], names: Sequence[str], taken: set[str]) -> list[Value]:
+def _rename_outputs(g: Builder, ends: Sequence[Value], names: Sequence[str], taken: set[str]) -> list[Value]:
     """The outputs under their own names."""
     change: dict[str, str] = {}
     there = taken | set(g.initializers)

@@ -48,7 +48,7 @@ def _layer(g: Builder, use: Use, name: str, attrs: Mapping[str, Any], *ins: Valu
 
 
 @says("_contrib_quantized_conv", "_contrib_quantized_fully_connected")
-def _weighted(g: Builder, use: Use, data: Value, weight: Value, *rest: Value) -> list[Value]:
+def _layer_with_weights(g: Builder, use: Use, data: Value, weight: Value, *rest: Value) -> list[Value]:
     attrs = dict(use.attrs)
     bias, ends = (None, rest) if attrs["no_bias"] else (rest[0], rest[1:])
     reach, weight_reach = _distance(g, *ends[:2]), _distance(g, *ends[2:4])

@@ -128,4 +128,4 @@ def _dropout(g: Builder, use: Use, x: Value) -> Value:
         return dropped(g, x, attrs["p"])
     # the first elements along the axes that share their random values
     firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))
-    return x * dropped(g, g.filled(1.0, firsts, x.dtype), attrs["p"])
+    return x * dropped(g, g.constant_like(1.0, firsts, x.dtype), attrs["p"])

@@ -53,7 +53,7 @@ def _cast(g: Builder, use: Use, x: Value) -> Value:
 @says("zeros_like", "ones_like", "_npi_full_like")
 def _like(g: Builder, use: Use, x: Value) -> Value:
     value = {"zeros_like": 0, "ones_like": 1}.get(use.op.name)
-    return g.filled(use.attrs["fill_value"] if value is None else value, x, use.out.dtype)
+    return g.constant_like(use.attrs["fill_value"] if value is None else value, x, use.out.dtype)
 
 
 @says("_zeros", "_ones", "_full", "_zeros_without_dtype")

@@ -24,7 +24,7 @@ from ...core.graph import Entry, Graph, Node
 from ...core.mode import Recording
 from ...core.op import Op
 from ...core.placeholder import placeholder
-from ...core.rules import as_list, entering
+from ...core.rules import as_list, enter_under
 from ...core.spec import Shape, Spec, is_floating, reduced_axes
 from ...elementwise.expression import Expression
 from ...elementwise.rows import RowLayout
@@ -81,7 +81,7 @@ class Use(NamedTuple):
 
 
 #: Enters a translation by names: ``f(g, use, *inputs)`` returns the output, or a list of the first outputs.
-says = entering(TABLE)
+says = enter_under(TABLE)
 
 
 def walk(g: Builder, nodes: Sequence[Sequence[Node]], values: dict[Entry, Value], heads: Sequence[Entry],
@@ -147,7 +147,7 @@ def apply(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[
         raise Untranslatable(f"operator {op.name} computes with the length of a dynamic dimension")
     with g.of(name):
         result = _user_translation(g, use, attrs, ins)
-        return [_fitted(g, value, out) for value, out in zip(result, use.outs)]
+        return [_fit_to_output(g, value, out) for value, out in zip(result, use.outs)]
 
 
 def _are_alike(attrs: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
@@ -186,7 +186,7 @@ def _use(g: Builder, op: Op, attrs: Sequence[Mapping[str, Any]], ins: Sequence[V
                is_train)
 
 
-def _fitted(g: Builder, value: Value, out: Value) -> Value:
+def _fit_to_output(g: Builder, value: Value, out: Value) -> Value:
     """A result in the dtype and shape of the output."""
     if value.dtype != out.dtype:
         value = g.cast(value, out.dtype)
@@ -259,7 +259,8 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
     unread = all(i in op.traits.unread or (x is not None and x.array is not None) for i, x in enumerate(ins))
     if op.traits.random or op.rules.data_dependent or not unread:
         return None
-    if any(x is None or not _fixed(x.known_shape) for x in ins) or not all(_fixed(out.known_shape) for out in use.outs):
+    if any(x is None or not _is_fixed(x.known_shape) for x in ins) or not all(
+            _is_fixed(out.known_shape) for out in use.outs):
         return None
     if not ins:
         kernel = op.kernels[0]
@@ -270,7 +271,7 @@ def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | Non
     return [g.constant(each.asnumpy()) for each in (result if isinstance(result, (list, tuple)) else [result])]
 
 
-def _fixed(shape: Shape | None) -> bool:
+def _is_fixed(shape: Shape | None) -> bool:
     return shape is not None and not any(map(dynamic, shape))
 
 
@@ -325,7 +326,7 @@ def evaluate(g: Builder, expression: Expression, ins: Sequence[Value], out: Valu
         values = [registers[arg] if type(arg) is int else g.number(arg, like) for arg in args]
         registers.append(g.primitives[prim.name](g, *values))
     result = expression.result
-    value = registers[result] if type(result) is int else g.filled(result, registers[0], registers[0].dtype)
+    value = registers[result] if type(result) is int else g.constant_like(result, registers[0], registers[0].dtype)
     return g.cast(value, out.dtype)
 
 
@@ -396,14 +397,14 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
     if g.opset < 15:
         values = dict(zip(first.slots, ins))
         values.update({(node, 0): g.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
-        return [_fitted(g, head, out) for head, out in zip(walk(g, nodes, values, first.heads), use.outs)]
+        return [_fit_to_output(g, head, out) for head, out in zip(walk(g, nodes, values, first.heads), use.outs)]
     inner = Builder(g.model, function=True)
     inner.primitives = g.primitives
     names = [inner.names(name) for name in (*op.signature.arguments(use.attrs), *op.signature.auxiliary(use.attrs))]
     inner.inputs = [Value(inner, name, x.shapes, x.dtype) for name, x in zip(names, ins)]
     values = dict(zip(first.slots, inner.inputs))
     values.update({(node, 0): inner.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
-    heads = [_fitted(inner, head, out) for head, out in zip(walk(inner, nodes, values, first.heads), use.outs)]
+    heads = [_fit_to_output(inner, head, out) for head, out in zip(walk(inner, nodes, values, first.heads), use.outs)]
     heads = inner.ends(heads)
     name = _registered(g, op.op_type or op.name, inner, names, [head.name for head in heads])
     return g.custom(DOMAIN, name, ins, [(out.shapes, out.dtype) for out in use.outs])
@@ -432,12 +433,12 @@ def _equal_functions(left: FunctionProto, right: FunctionProto) -> bool:
 def _foreign(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value]:
     """An operator that runs as Python, as a node of a separate domain with its attributes."""
     schema = use.op.signature.schema
-    attrs = {key: _stored(value) for key, value in dict(use.attrs).items()
+    attrs = {key: _node_attribute(value) for key, value in dict(use.attrs).items()
              if value is not None or (key in schema and schema[key].default is not None)}
     return g.custom(DOMAIN, use.op.op_type or use.op.name, ins, [(out.shapes, out.dtype) for out in use.outs], **attrs)
 
 
-def _stored(value: Any) -> Any:
+def _node_attribute(value: Any) -> Any:
     """An attribute in a form that a node can store: numbers, text, and lists of one of these; others become text."""
     if isinstance(value, (bool, np.bool_)):
         return int(value)

@@ -14,7 +14,7 @@ from opreg.cells.parameter import Parameter
 from opreg.cells.tensor import Tensor
 from opreg.cells.traced import trace_function
 from opreg.cells.tree import Structure
-from opreg.core.files import reading
+from opreg.core.files import open_to_read
 from opreg.core.graph import Entry, topological
 from opreg.core.mode import Recording
 from opreg.core.spec import ANY, Shape, is_floating, is_known
@@ -28,7 +28,7 @@ from opreg.symbol.symbol import Symbol, Variable
 from ...core.named_errors import name_errors
 from ..package import onnx
 from . import translations as translations  # registers the rows of operators
-from .graph import Graph, Model, Node, UnknownNumbers, lowered
+from .graph import Graph, Model, Node, UnknownNumbers, to_arrays
 from .tensors import computes, dtype_of, load_external
 
 __all__ = ["import_model", "import_to_cell", "import_to_gluon", "get_model_metadata", "read_model", "ModelCell"]
@@ -68,7 +68,7 @@ def read_model(model: Any, folder: str | None = None) -> Model:
         else:
             name = os.fsdecode(model)
             folder = os.path.dirname(os.path.abspath(name))
-            with reading(name) as file:
+            with open_to_read(name) as file:
                 content = file.read()
         proto = onnx().ModelProto()
         try:
@@ -356,7 +356,7 @@ def get_model_metadata(model: Any) -> dict[str, list[tuple[str, tuple[int, ...]]
 def run_model(model: Model, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of a model for NumPy arrays, as NumPy arrays."""
     cell_inputs = [[lift(part) for part in value] if isinstance(value, list) else lift(value) for value in inputs]
-    return [lowered(value) for value in model.graph.run(cell_inputs)]
+    return [to_arrays(value) for value in model.graph.run(cell_inputs)]
 
 
 name_errors(__name__, globals(), __all__)

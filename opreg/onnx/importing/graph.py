@@ -30,7 +30,7 @@ from .open_lengths import is_open, numbers_of
 from .rows import Row
 from .tensors import array_of, computes, dtype_of, number_of, sparse_array_of
 
-__all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "lowered", "ordinary", "registered"]
+__all__ = ["Model", "Graph", "Node", "Values", "UnknownNumbers", "to_arrays", "ordinary", "registered"]
 
 #: The value of an edge: a NumPy array, a tensor, a list of these, or None for an omitted input.
 Values: TypeAlias = list[Any]
@@ -62,10 +62,10 @@ def ordinary(domain: str) -> str:
     return "" if domain == "ai.onnx" else domain
 
 
-def lowered(value: Any) -> Any:
+def to_arrays(value: Any) -> Any:
     """A value with NumPy arrays in place of tensors."""
     if isinstance(value, list):
-        return [lowered(part) for part in value]
+        return [to_arrays(part) for part in value]
     if isinstance(value, np.generic):
         return np.asarray(value)
     return value.asnumpy() if isinstance(value, TensorBase) else value
@@ -410,9 +410,9 @@ class Node:
         bound.update(self.attributes)
         opsets = {ordinary(entry.domain): entry.version for entry in function.opset_import}
         body = Graph(function, self.model, {**self.graph.opsets, **opsets}, frozenset(), bound, self.graph.depth + 1)
-        return lambda inputs, outside: self._called(body, inputs)
+        return lambda inputs, outside: self._call_body(body, inputs)
 
-    def _called(self, body: Graph, inputs: Sequence[Any]) -> Any:
+    def _call_body(self, body: Graph, inputs: Sequence[Any]) -> Any:
         padded = [*inputs, *[None] * (len(body.inputs) - len(inputs))]
         results = body.run(padded)
         return tuple(results[:max(len(self.outputs), 1)])
@@ -434,7 +434,7 @@ class Node:
                 opsets = {ordinary(entry.domain): entry.version for entry in function.opset_import}
                 body = self._functions[key] = Graph(function, self.model, {**self.graph.opsets, **opsets}, frozenset(),
                                                     bound, self.graph.depth + 1)
-            return self._called(body, inputs)
+            return self._call_body(body, inputs)
 
         return apply
 
@@ -511,7 +511,7 @@ class Node:
                     raise
                 raise ArgumentError(f"operator {self.op_type} does not fit its inputs: {error}") from error
             if fold:
-                results = tuple(map(lowered, results)) if isinstance(results, tuple) else lowered(results)
+                results = tuple(map(to_arrays, results)) if isinstance(results, tuple) else to_arrays(results)
             return results
 
         return apply

@@ -83,11 +83,11 @@ def array_of(tensor: Any) -> np.ndarray:
     except Exception as error:
         raise FileFormatError(f"tensor {tensor.name!r}: {error}") from None
     if array.dtype.kind == "O":
-        array = _decoded(array)
+        array = _decode_tensor(array)
     return array
 
 
-def _decoded(array: np.ndarray) -> np.ndarray:
+def _decode_tensor(array: np.ndarray) -> np.ndarray:
     """An array of bytes decoded to ``str``."""
     decoded = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in array.reshape(-1)]
     return np.array(decoded, object).reshape(array.shape)

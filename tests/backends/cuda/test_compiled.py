@@ -58,6 +58,12 @@ def test_cached_functions_are_not_compiled_again(place: Path, monkeypatch: pytes
     assert answer() == 0.5
 
 
+def test_a_kept_text_is_made_once_for_the_same_parts(place: Path) -> None:
+    found = [compiled.kept(lambda: text, *parts) for text, parts in
+             [("first", ("-O3", "a")), ("second", ("-O3", "a")), ("third", ("-O3", "b"))]]
+    assert found == ["first", "first", "third"]
+
+
 def test_other_words_in_comments_of_headers_compile_nothing_anew(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     header, found = place / "own.h", []
     monkeypatch.setitem(compiled._HEADERS, "own", [header])

@@ -103,14 +103,14 @@ class _Uses(NamedTuple):
     drops: bool
 
 
-def _used(call: Call, forward: bool) -> _Uses:
+def _uses_of(call: Call, forward: bool) -> _Uses:
     query, key, value = call.ins[not forward:][:3]
     drops = call.attrs["p"] > 0 and (not forward or call.is_train or call.attrs["mode"] == "always")
     return _Uses(query, key, value, call.ins[3 if forward else 6] if call.attrs["use_mask"] else None, drops)
 
 
 def _declines(forward: bool, call: Call) -> str | None:
-    uses = _used(call, forward)
+    uses = _uses_of(call, forward)
     query, key, value, mask, _ = uses
     if query.dtype.name not in STORED or query.dtype.itemsize > 4:
         return f"dtype {query.dtype}: kernels are compiled for dtypes of 16 and 32 bits"
@@ -152,7 +152,7 @@ def _array_parameters(array: Array) -> list[object]:
     return [array, *[np.int64(step // array.itemsize) for step in array.strides[:3]]]
 
 
-def _shared(call: Call, uses: _Uses, kind: Kind, draw: Array, fill: Array) -> list[object]:
+def _score_parameters(call: Call, uses: _Uses, kind: Kind, draw: Array, fill: Array) -> list[object]:
     """The parameters of the rules that hold for scores."""
     query, key, value, mask, _ = uses
     p, heads = call.attrs["p"], query.shape[1]
@@ -192,7 +192,7 @@ def _launch(call: Call, kind: Kind, name: str, blocks: int, arguments: Sequence[
 
 
 def attention_cuda(call: Call) -> list[Callable]:
-    uses = _used(call, True)
+    uses = _uses_of(call, True)
     kind = _kind(call, uses)
     out, logsum, draw = call.outs
     query, key, value = uses[:3]
@@ -203,7 +203,7 @@ def attention_cuda(call: Call) -> list[Callable]:
         draw = call.scratch(3, (3,), np.dtype(np.int32)) if draw is None else draw
         steps.append(_key(call, draw, uses.drops))
     arguments = [*_array_parameters(query), *_array_parameters(key), *_array_parameters(value),
-                 *_shared(call, uses, kind, fill if draw is None else draw, fill), out, logsum]
+                 *_score_parameters(call, uses, kind, fill if draw is None else draw, fill), out, logsum]
     rows = _BLOCK * (2 if "TALL = 2" in source(kind, PASSES[0]) else 1)
     blocks = query.shape[0] * query.shape[1] * -(-query.shape[2] // rows)
     return [*steps, _launch(call, kind, "attention", blocks, arguments, [out, logsum])]
@@ -217,13 +217,13 @@ def _key(call: Call, draw: Array, drops: bool) -> Launch:
 
 
 def backward_attention_cuda(call: Call) -> list[Callable]:
-    uses = _used(call, False)
+    uses = _uses_of(call, False)
     kind = _kind(call, uses)
     (query, key, value), (g, logsum, delta) = uses[:3], (call.ins[0], *call.ins[4:6])
     steps, fill = _score_steps(call, uses, kind)
     draw = call.ins[-1] if call.attrs["p"] else fill
     arguments = [*_array_parameters(g), *_array_parameters(query), *_array_parameters(key), *_array_parameters(value),
-                 *_shared(call, uses, kind, draw, fill), logsum, delta]
+                 *_score_parameters(call, uses, kind, draw, fill), logsum, delta]
     d_query, d_key, d_value = call.outs
     if d_query is not None:
         blocks = query.shape[0] * query.shape[1] * -(-query.shape[2] // _BLOCK)

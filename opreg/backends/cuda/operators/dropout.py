@@ -140,18 +140,18 @@ def _draw(call: Call, data: Array | None, out: Array | None, mask: Array | None)
     index = np.uint64 if far else np.uint32
     blocks = grid_of(call.xp, -(-total // max(4, lanes)), _BLOCK)
     draw = call.scratch(1, (2,), DRAW)
-    return [*_claimed(call, draw, total),
+    return [*_reserve_draws(call, draw, total),
             DrawingLaunch(kernel_of(call.xp, text, "dropout"), blocks, _BLOCK,
                           [*arrays, draw, np.float32(keep), factor[()], index(total)],
                           draw.nbytes + (0 if data is None else own_bytes(data)),
                           sum(own_bytes(array) for array in (out, mask) if array is not None))]
 
 
-def _claimed(call: Call, draw: Array, total: int) -> list[Callable]:
+def _reserve_draws(call: Call, draw: Array, total: int) -> list[Callable]:
     """The step that reserves random values for so many elements, and stores the position of the first."""
     counter = counter_of(call)
     return [DrawingLaunch(kernel_of(call.xp, CLAIM, "claim"), 1, 1, [counter, draw, np.uint64(-(-total // 4))],
                           counter.nbytes, draw.nbytes + counter.itemsize)]
 
 
-attach(claim, lambda call: None, lambda call: _claimed(call, call.outs[0], call.ins[0].size))
+attach(claim, lambda call: None, lambda call: _reserve_draws(call, call.outs[0], call.ins[0].size))

@@ -402,7 +402,7 @@ def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
     _attach(op, range(index), index, mode, item_steps)
 
 
-def _picked(call: Call, mode: str, length: int, inner: int) -> Items:
+def _pick_items(call: Call, mode: str, length: int, inner: int) -> Items:
     text = picked_source(call.ins[0].dtype, call.ins[1].dtype, mode)
     return text, call.outs[0].size, (inner,), (length, inner)
 
@@ -420,8 +420,8 @@ _by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
 _by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
 _by_table(gather.gather_nd, 0, 1, "wrap", _first)
 _by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
-_by_item(indexing.pick, 1, None, "pick", -1, _picked)
-_by_item(indexing.batch_take, 1, "clip", "pick", 1, _picked)
+_by_item(indexing.pick, 1, None, "pick", -1, _pick_items)
+_by_item(indexing.batch_take, 1, "clip", "pick", 1, _pick_items)
 _by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, from_data=True))
 _by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode, length, inner: _put(
     call, mode, length, inner, False, call.attrs["on_value"], call.attrs["off_value"]))

@@ -45,8 +45,9 @@ def _view(out: Array | None, shape: tuple[int, ...]) -> Array | None:
 # --------------------------------------------------------------------------------------------- BatchNorm
 
 
-def _trained(x: Any, *rest: Any, eps: float, momentum: float, scaled: bool, relu: bool, variance: bool, population: bool
-             ) -> tuple[Any, ...]:
+def _normalize_in_training(x: Any, *rest: Any, eps: float, momentum: float, scaled: bool, relu: bool, variance: bool,
+                           population: bool
+                           ) -> tuple[Any, ...]:
     *gamma, beta, moving_mean, moving_var, near = rest
     apart = row_mean(x - near)
     mean = near + apart
@@ -67,7 +68,7 @@ def _factors(*vectors: Any, eps: float, scaled: bool) -> tuple[Any, Any]:
     return scale, beta - mean * scale
 
 
-def _applied(x: Any, scale: Any, offset: Any, *, relu: bool) -> Any:
+def _scale_and_shift(x: Any, scale: Any, offset: Any, *, relu: bool) -> Any:
     y = x * scale + offset
     return maximum(y, 0.0) if relu else y
 
@@ -103,7 +104,8 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
             factors = [call.scratch(i, layout.keep, beta.dtype) for i in range(2)]
             result = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],
                                  scaled=scaled),
-                    _elementwise(call, _applied, [ins[0][0], *factors], [y], relu=relu)] if y is not None else []
+                    _elementwise(call, _scale_and_shift, [ins[0][0], *factors], [y],
+                                 relu=relu)] if y is not None else []
             if any(out is not None for out in call.outs[1:]):
                 result.append(_elementwise(call, _given, [moving_mean, moving_var], call.outs[1:], eps=attrs["eps"],
                                          variance=variance))
@@ -111,7 +113,8 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
         new = [call.xp.empty_like(state) for state in call.states]
         before, near = _estimated_means(call, ins[0][0], layout.keep, axes)
         statistics = [_view(out, layout.keep) for out in (*call.outs[1:], *new)]
-        result = _sets(call, _trained, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))], axes,
+        result = _sets(call, _normalize_in_training, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))],
+                       axes,
                      eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
                      population=population)
         if new:

@@ -53,7 +53,7 @@ def _accepts(call: Call) -> str | None:
 
 # Other kernels are slow at batch norm with channels last.
 @batch_norm.kernel("onednn", accepts=_accepts, rank=Rank.LIBRARY,
-                   channels_last=convolution.refused(batch_norm, _accepts))
+                   channels_last=convolution.reason_by_specs(batch_norm, _accepts))
 def batch_norm_onednn(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_mean: Array, moving_var: Array, *,
                       eps: float, momentum: float, fix_gamma: bool, use_global_stats: bool, axis: int, is_train: bool,
                       out: Sequence[Array] | None = None) -> tuple[Array, ...]:
@@ -106,7 +106,7 @@ def _accepts_gradient(call: Call) -> str | None:
 
 
 @batch_norm_gradient.kernel("onednn", bound=True, accepts=_accepts_gradient, rank=Rank.LIBRARY,
-                            channels_last=convolution.refused(batch_norm_gradient, _accepts_gradient))
+                            channels_last=convolution.reason_by_specs(batch_norm_gradient, _accepts_gradient))
 def batch_norm_gradient_onednn(call: Call) -> Callable[[], None]:
     """The gradient and the two sums at once. The library would add ``eps`` to the variance; here it is given their sum,
     and zero as ``eps``."""

@@ -2,8 +2,7 @@
 
 Each operator is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``: the output, the
 gradient of the data, or the gradient of the weight. A deconvolution is the gradient of the data: it reads ``y`` and
-writes ``x``. If the library has no good implementation for a convolution, the reference kernel computes it with the
-library's ``matmul``.
+writes ``x``. If the library has no good implementation for a convolution, the reference kernel computes it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import threading
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -40,10 +38,10 @@ from opreg.core.spec import Shape, Spec, strides_of
 from opreg.errors import OpError
 from opreg.typing import Array, ArrayModule
 
-from .. import engine, matmul, shared_library
+from .. import engine, shared_library
 from ..primitives import Convolution, Geometry, Part, Pooling
 
-__all__ = ["HERE", "Description", "compute", "declined", "refused"]
+__all__ = ["HERE", "Description", "compute", "declined", "reason_by_specs"]
 
 #: A geometry and the strides of its arrays.
 Description: TypeAlias = tuple[Geometry, tuple[Shape, ...]]
@@ -53,6 +51,9 @@ LOWEST = float(np.finfo(np.float32).min)
 #: From this number of multiplications or comparisons on, it pays to wake the library's threads. The library's threads
 #: synchronise, which takes long if other programs use the cores.
 LEAST = 1 << 16
+
+#: A key in the memo of a plan: some of its convolutions or products are computed by the library.
+HERE = "onednn"
 
 #: The number of kinds of eager calls that each thread caches.
 MOST = 256
@@ -68,28 +69,10 @@ def declined(call: Call, read: Sequence[Array]) -> str | None:
     return shared_library.missing()
 
 
-# ------------------------------------------------------------------------------------ products of matrices
-
-#: A key in the memo of a plan: some of its convolutions or products are computed by the library.
-HERE = "onednn"
-
-_HOST = types.ModuleType("numpy")
-vars(_HOST).update({**vars(np), "matmul": matmul.matmul})
-
-
-def _by_products(op: Op, read: int) -> None:
-    """Attach the reference kernel of an operator, which reads ``read`` inputs, with the library's matrix products."""
-    rule = op.kernels[0].rule
-
-    @op.kernel("onednn products", accepts=lambda call: declined(call, call.ins[:read]), rank=Rank.LIBRARY)
-    def products(xp: ArrayModule, *ins: Array, out: Array | None = None, **attrs: Any) -> Array:
-        return rule.function(_HOST, *ins, **rule.select(attrs), out=out)
-
-
 # ------------------------------------------------------------------------------------------ the two kernels
 
 
-def refused(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
+def reason_by_specs(op: Op, accepts: Callable[[Call], str | None]) -> ChannelsLast:
     """A function that gives the reason why the library does not compute an operator on contiguous arrays, by
     ``accepts``."""
 
@@ -169,7 +152,7 @@ class _Kernels(Generic[G]):
     def attach(self, begins: bool) -> None:
         """Attach the kernel for plans."""
         self.op.kernel("onednn", bound=True, accepts=self.accepts_bound, rank=Rank.LIBRARY,
-                       channels_last=refused(self.op, self.accepts_bound) if begins else None)(self.bound)
+                       channels_last=reason_by_specs(self.op, self.accepts_bound) if begins else None)(self.bound)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[G, tuple[Shape, ...]]:
         """The geometry, and the strides of contiguous arrays, from the shapes of inputs and output."""
@@ -273,7 +256,6 @@ class _ConvolutionKernels(_Kernels[Convolution]):
 
     def __init__(self, op: Op, part: Part, reads: str, writes: str, begins: bool = False):
         self.reads, self.writes = reads, writes
-        _by_products(op, len(reads))
         super().__init__(op, part, len(reads), begins)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
@@ -316,7 +298,6 @@ class _FoldedKernels(_ConvolutionKernels):
 
     def __init__(self, op: Op):
         self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
-        _by_products(op, 2)
         self.attach(begins=True)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:

@@ -31,7 +31,8 @@ from opreg.errors import OpError, is_transient
 from opreg.typing import Array
 
 from ... import blas, trials
-from .. import engine, matmul, shared_library
+from ...blas import SMALL
+from .. import engine, shared_library
 from ..primitives import Copy, Product, implementation
 from ..shared_library import Library
 from . import convolution
@@ -83,6 +84,15 @@ def _impossible(product: Product, strides: tuple[Shape, ...]) -> str | None:
     return f"oneDNN has only {name} for it" if name.startswith("ref") else None
 
 
+def _is_straight(a: Array) -> bool:
+    """Whether a matrix, or each one in a stack, has contiguous rows or columns that do not overlap."""
+    if a.ndim > 2:
+        return _is_straight(a[(0,) * (a.ndim - 2)]) and not any(step % 4 for step in a.strides)
+    (rows, columns), (m, n) = a.strides, a.shape
+    return a.flags.aligned and ((columns == 4 and rows % 4 == 0 and rows >= 4 * n)
+                                or (rows == 4 and columns % 4 == 0 and columns >= 4 * m))
+
+
 class Matrices(NamedTuple):
     """The operands of a matrix product, or of a stack of them: factors, bias and output."""
 
@@ -109,7 +119,7 @@ def matrices_of(call: Call) -> Matrices | str:
     a, b, shape = factors
     if not all(array.flags.c_contiguous and array.flags.aligned for array in (out, *bias)):
         return "an array is not contiguous"
-    if a.shape[:-2] != b.shape[:-2] or not (matmul.straight(a) and matmul.straight(b)):
+    if a.shape[:-2] != b.shape[:-2] or not (_is_straight(a) and _is_straight(b)):
         return "a matrix is not laid out as BLAS reads it"
     return Matrices(a, b, bias[0] if bias else None, out.reshape(shape))
 
@@ -119,7 +129,7 @@ def _accepts(call: Call) -> str | None:
     matrices = matrices_of(call)
     if isinstance(matrices, str):
         return matrices
-    if matrices.work <= matmul.SMALL:
+    if matrices.work <= SMALL:
         return "the product is small"
     call.details = matrices
     return _impossible(*_describe(matrices)) or _left_to_blas(call, matrices)

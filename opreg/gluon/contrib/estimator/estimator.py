@@ -89,8 +89,8 @@ class Estimator(Checked):
                  context: Context | list[Context] | None = None, val_net: Any = None, val_loss: Loss | None = None,
                  batch_processor: Any = None):
         self.net, self.val_net = net, net if val_net is None else val_net
-        self.loss = self._checked(loss)
-        self.val_loss = self.loss if val_loss is None else self._checked(val_loss)
+        self.loss = self._check_loss(loss)
+        self.val_loss = self.loss if val_loss is None else self._check_loss(val_loss)
         self._train_metrics, self._val_metrics = metrics_of(train_metrics), metrics_of(val_metrics)
         self._name_metrics()
         self.logger = logging.Logger("Estimator", logging.INFO)
@@ -113,7 +113,7 @@ class Estimator(Checked):
         self.batch_axis = 0
 
     @staticmethod
-    def _checked(loss: object) -> Loss:
+    def _check_loss(loss: object) -> Loss:
         if not isinstance(loss, Loss):
             raise ArgumentError(f"Estimator: loss={loss!r}: expected a loss of gluon.loss")
         return loss

@@ -15,7 +15,7 @@ from opreg.base import data_dir
 from opreg.errors import ArgumentError, FileFormatError, OpError, ShapeError, warn
 from opreg.ndarray import array
 
-from ....core.files import INFLATED, op_errors, reading
+from ....core.files import INFLATED, op_errors, open_to_read
 from ....data.cifar import of_rows
 from ....data.image import imdecode, imread
 from ....data.mnist import read_idx
@@ -151,13 +151,13 @@ class CIFAR10(_Files):
         for folder in (self._root, self._root / self._inside):
             if all((folder / name).is_file() for name in names):
                 for name in names:
-                    with reading(folder / name) as file:
+                    with open_to_read(folder / name) as file:
                         yield folder / name, file.read()
                 return
         archive = self._root / self._archive
         if not archive.is_file():
             raise self._missing([*names, self._archive])
-        with reading(archive) as file:
+        with open_to_read(archive) as file:
             most = os.fstat(file.fileno()).st_size * INFLATED
             try:
                 with tarfile.open(fileobj=file) as tar:
@@ -306,7 +306,7 @@ class ImageListDataset(_ImageFiles):
 
 
 def _rows(path: str) -> Iterator[Sequence[Any]]:
-    with reading(path) as file:
+    with open_to_read(path) as file:
         for number, line in enumerate(file, 1):
             parts = line.decode(errors="replace").strip().split("\t")
             try:

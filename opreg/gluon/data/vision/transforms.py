@@ -15,6 +15,7 @@ from opreg.errors import ArgumentError, DTypeError
 from opreg.ndarray import NDArray
 from opreg.typing import DTypeLike
 
+from ....core.attrs import Amount, Fraction
 from ....data.image import center_crop, imrotate, random_rotate, random_size_crop
 from ...block import Block, HybridBlock
 from ...nn import HybridSequential, Sequential
@@ -23,11 +24,12 @@ __all__ = ["Compose", "Cast", "ToTensor", "Normalize", "Rotate", "RandomRotation
            "CenterCrop", "Resize", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomBrightness", "RandomContrast",
            "RandomSaturation", "RandomHue", "RandomColorJitter", "RandomLighting", "RandomApply"]
 
-Size = int | tuple[int, int]
+#: One length for both edges, or (width, height).
+Sizes = int | Sequence[int]
 
 
-def _pair(size: Size) -> tuple[int, int]:
-    return size if isinstance(size, (tuple, list)) else (size, size)
+def _pair(size: Sizes) -> Sequence[int]:
+    return (size, size) if isinstance(size, int) else size
 
 
 class Compose(Sequential):
@@ -66,7 +68,14 @@ class Compose(Sequential):
 
 
 class Cast(HybridBlock):
-    """The values, cast to another dtype."""
+    """The values, cast to another dtype.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Cast("float16")(mx.nd.ones(2)).dtype.__name__
+    'float16'
+    """
 
     def __init__(self, dtype: DTypeLike = "float32"):
         super().__init__()
@@ -99,6 +108,12 @@ class Normalize(HybridBlock):
     ----------
     mean, std : float or tuple of float
         For all channels, or for each.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> print(Normalize(1.0, 0.5)(mx.nd.full((1, 1, 2), 2.0)).asnumpy())
+    [[[2. 2.]]]
     """
 
     def __init__(self, mean: float | Sequence[float] = 0.0, std: float | Sequence[float] = 1.0):
@@ -110,7 +125,7 @@ class Normalize(HybridBlock):
         return F.image.normalize(x, self._mean, self._std)
 
 
-def _floating(transform: Block, x: NDArray) -> None:
+def _check_float32(transform: Block, x: NDArray) -> None:
     if np.dtype(x.dtype) != np.float32:
         raise DTypeError(f"{type(transform).__name__}: expected float32, got {np.dtype(x.dtype)}: put it after "
                          f"ToTensor")
@@ -130,6 +145,12 @@ class Rotate(Block):
     ------
     DTypeError
         For dtypes other than float32.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> Rotate(90)(mx.nd.ones((3, 8, 8))).shape
+    (3, 8, 8)
     """
 
     def __init__(self, rotation_degrees: float, zoom_in: bool = False, zoom_out: bool = False):
@@ -138,7 +159,7 @@ class Rotate(Block):
 
     def forward(self, x: NDArray) -> NDArray:
         """Rotate an image, or a batch."""
-        _floating(self, x)
+        _check_float32(self, x)
         return imrotate(x, *self._args)
 
 
@@ -160,16 +181,19 @@ class RandomRotation(Block):
         When the limits are not in order, or the probability is not from 0 to 1.
     DTypeError
         For dtypes other than float32.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomRotation((-10, 10))(mx.nd.ones((3, 8, 8))).shape
+    (3, 8, 8)
     """
 
     def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
-                 rotate_with_proba: float = 1.0):
+                 rotate_with_proba: Fraction = 1.0):
         super().__init__()
         if angle_limits[0] >= angle_limits[1]:
             raise ArgumentError(f"RandomRotation: angle_limits={angle_limits}: expected the smaller one first")
-        if not 0 <= rotate_with_proba <= 1:
-            raise ArgumentError(f"RandomRotation: rotate_with_proba={rotate_with_proba}: expected a probability from 0 "
-                                f"to 1")
         self._args = angle_limits, zoom_in, zoom_out
         self._probability = rotate_with_proba
 
@@ -177,7 +201,7 @@ class RandomRotation(Block):
         """Rotate an image, or a batch."""
         if np.random.random() > self._probability:  # noqa: NPY002  np.random.seed decides, as in MXNet
             return x
-        _floating(self, x)
+        _check_float32(self, x)
         return random_rotate(x, *self._args)
 
 
@@ -188,15 +212,21 @@ class RandomResizedCrop(Block):
     ----------
     size : int or (width, height)
         Size of the result.
-    scale : (float, float)
-        Range of the crop's area, as a fraction of the image's.
+    scale : float or (float, float)
+        Least area of the crop, as a fraction of the image's, or the least and the greatest.
     ratio : (float, float)
         Range of the ratio of width to height.
     interpolation : int
         Interpolation, by OpenCV's codes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomResizedCrop(4)(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (4, 4, 3)
     """
 
-    def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
+    def __init__(self, size: Sizes, scale: float | tuple[float, float] = (0.08, 1.0),
                  ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: int = 1):
         super().__init__()
         self._args = _pair(size), scale, ratio, interpolation
@@ -217,9 +247,15 @@ class CropResize(HybridBlock):
         Size of the result; None does not resize.
     interpolation : int
         Interpolation, by OpenCV's codes; linear by default.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> CropResize(0, 0, 6, 4, size=(2, 3))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (3, 2, 3)
     """
 
-    def __init__(self, x: int, y: int, width: int, height: int, size: Size | None = None,
+    def __init__(self, x: int, y: int, width: int, height: int, size: Sizes | None = None,
                  interpolation: int | None = None):
         super().__init__()
         self._place = x, y, width, height
@@ -240,9 +276,15 @@ class CenterCrop(Block):
         Size of the crop.
     interpolation : int
         Interpolation, by OpenCV's codes.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> CenterCrop((4, 2))(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (2, 4, 3)
     """
 
-    def __init__(self, size: Size, interpolation: int = 1):
+    def __init__(self, size: Sizes, interpolation: int = 1):
         super().__init__()
         self._args = _pair(size), interpolation
 
@@ -271,7 +313,7 @@ class Resize(HybridBlock):
     (4, 8, 3)
     """
 
-    def __init__(self, size: Size, keep_ratio: bool = False, interpolation: int = 1):
+    def __init__(self, size: Sizes, keep_ratio: bool = False, interpolation: int = 1):
         super().__init__()
         self._args = size, keep_ratio, interpolation
 
@@ -281,7 +323,14 @@ class Resize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """An image, mirrored left to right with probability one half."""
+    """An image, mirrored left to right with probability one half.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomFlipLeftRight()(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (8, 8, 3)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -289,7 +338,14 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """An image, mirrored top to bottom with probability one half."""
+    """An image, mirrored top to bottom with probability one half.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomFlipTopBottom()(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (8, 8, 3)
+    """
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """See ``HybridBlock``."""
@@ -312,39 +368,67 @@ class _RandomColor(HybridBlock):
 
 
 class RandomBrightness(_RandomColor):
-    """An image times a random factor from ``max(0, 1 - brightness)`` to ``1 + brightness``."""
+    """An image times a random factor from ``max(0, 1 - brightness)`` to ``1 + brightness``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomBrightness(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_brightness"
 
-    def __init__(self, brightness: float):
+    def __init__(self, brightness: Amount):
         super().__init__(brightness)
 
 
 class RandomContrast(_RandomColor):
-    """An image whose contrast is multiplied by a random factor from ``max(0, 1 - contrast)`` to ``1 + contrast``."""
+    """An image whose contrast is multiplied by a random factor from ``max(0, 1 - contrast)`` to ``1 + contrast``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomContrast(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_contrast"
 
-    def __init__(self, contrast: float):
+    def __init__(self, contrast: Amount):
         super().__init__(contrast)
 
 
 class RandomSaturation(_RandomColor):
     """An image whose saturation is multiplied by a random factor from ``max(0, 1 - saturation)`` to ``1 +
-    saturation``."""
+    saturation``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomSaturation(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_saturation"
 
-    def __init__(self, saturation: float):
+    def __init__(self, saturation: Amount):
         super().__init__(saturation)
 
 
 class RandomHue(_RandomColor):
-    """An image whose hue is rotated by a random factor from ``max(0, 1 - hue)`` to ``1 + hue``."""
+    """An image whose hue is rotated by a random factor from ``max(0, 1 - hue)`` to ``1 + hue``.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomHue(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
+    """
 
     _operator = "random_hue"
 
-    def __init__(self, hue: float):
+    def __init__(self, hue: Amount):
         super().__init__(hue)
 
 
@@ -355,9 +439,15 @@ class RandomColorJitter(HybridBlock):
     ----------
     brightness, contrast, saturation, hue : float
         Greatest difference of each random factor from 1.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomColorJitter(brightness=0.1, hue=0.1)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
     """
 
-    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0):
+    def __init__(self, brightness: Amount = 0, contrast: Amount = 0, saturation: Amount = 0, hue: Amount = 0):
         super().__init__()
         self._args = brightness, contrast, saturation, hue
 
@@ -373,9 +463,15 @@ class RandomLighting(HybridBlock):
     ----------
     alpha : float
         Standard deviation of the noise.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomLighting(0.2)(mx.nd.ones((8, 8, 3))).shape
+    (8, 8, 3)
     """
 
-    def __init__(self, alpha: float):
+    def __init__(self, alpha: Amount):
         super().__init__()
         self._alpha = alpha
 
@@ -393,9 +489,15 @@ class RandomApply(Sequential):
         The transform.
     p : float
         Probability of the transform.
+
+    Examples
+    --------
+    >>> import opreg as mx
+    >>> RandomApply(CenterCrop(4), p=1.0)(mx.nd.ones((8, 8, 3), dtype="uint8")).shape
+    (4, 4, 3)
     """
 
-    def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5):
+    def __init__(self, transforms: Callable[[Any], Any], p: Fraction = 0.5):
         super().__init__()
         self.transforms, self.p = transforms, p
 

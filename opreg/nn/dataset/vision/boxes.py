@@ -50,7 +50,7 @@ def _scale_boxes(boxes: np.ndarray, have: tuple[int, ...], want: tuple[int, ...]
     return boxes
 
 
-class _Flip:
+class _Flip(Checked):
     def __init__(self, prob: float, flip: Callable[[Any], np.ndarray], axis: int):
         self._prob, self._flip, self._axis = chance(type(self).__name__, prob), flip, axis
 
@@ -63,21 +63,51 @@ class _Flip:
 
 
 class RandomHorizontalFlipWithBBox(_Flip):
-    """An image and its boxes, mirrored left to right with a given probability."""
+    """An image and its boxes, mirrored left to right with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.RandomHorizontalFlipWithBBox(1.0)(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((8, 8, 3), (1, 4))
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(prob, HorizontalFlip(), 0)
 
 
 class RandomVerticalFlipWithBBox(_Flip):
-    """An image and its boxes, mirrored top to bottom with a given probability."""
+    """An image and its boxes, mirrored top to bottom with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.RandomVerticalFlipWithBBox(1.0)(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((8, 8, 3), (1, 4))
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(prob, VerticalFlip(), 1)
 
 
 class ResizeWithBBox(Checked):
-    """An image resized with its boxes; see ``Resize``."""
+    """An image resized with its boxes; see ``Resize``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.ResizeWithBBox((4, 4))(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((4, 4, 3), (1, 4))
+    """
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.LINEAR):
         self._resize = Resize(size, interpolation)
@@ -89,7 +119,17 @@ class ResizeWithBBox(Checked):
 
 
 class RandomResizeWithBBox(Checked):
-    """An image resized with its boxes, with an interpolation chosen at random; see ``Resize`` for the size."""
+    """An image resized with its boxes, with an interpolation chosen at random; see ``Resize`` for the size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.RandomResizeWithBBox((4, 4))(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((4, 4, 3), (1, 4))
+    """
 
     def __init__(self, size: Sizes):
         self._kinds = [ResizeWithBBox(size, kind) for kind in Inter]
@@ -99,7 +139,17 @@ class RandomResizeWithBBox(Checked):
 
 
 class RandomCropWithBBox(RandomCrop):
-    """A crop at random coordinates, and the parts of the boxes in it; see ``RandomCrop``."""
+    """A crop at random coordinates, and the parts of the boxes in it; see ``RandomCrop``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.RandomCropWithBBox((6, 6))(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((6, 6, 3), (1, 4))
+    """
 
     def __call__(self, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         pixels, boxes = _read(self, image, bboxes)
@@ -110,7 +160,17 @@ class RandomCropWithBBox(RandomCrop):
 
 class RandomResizedCropWithBBox(RandomResizedCrop):
     """A crop of random area, aspect ratio and position, resized, and the parts of the boxes in it; see
-    ``RandomResizedCrop``."""
+    ``RandomResizedCrop``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.RandomResizedCropWithBBox((4, 4))(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((4, 4, 3), (1, 4))
+    """
 
     def __call__(self, image: Any, bboxes: Any) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
         pixels, boxes = _read(self, image, bboxes)
@@ -128,6 +188,15 @@ class BoundingBoxAugment(Checked):
         The operation. A result of another size is resized to the box.
     ratio : float
         Probability of each box.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> boxes = np.array([[1, 1, 4, 4]], "float32")
+    >>> image, moved = vision.BoundingBoxAugment(vision.Invert(), 1.0)(np.full((8, 8, 3), 100, "uint8"), boxes)
+    >>> image.shape, moved.shape
+    ((8, 8, 3), (1, 4))
     """
 
     def __init__(self, transform: Callable[[Any], Any], ratio: float = 0.3):

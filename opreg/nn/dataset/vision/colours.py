@@ -52,7 +52,15 @@ def _factor(owner: str, name: str, factor: float) -> float:
 
 
 class AdjustBrightness(Checked):
-    """The pixels times a factor."""
+    """The pixels times a factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> int(vision.AdjustBrightness(2.0)(np.full((8, 8, 3), 100, "uint8")).max())
+    200
+    """
 
     def __init__(self, brightness_factor: float):
         self._factor = _factor("AdjustBrightness", "brightness_factor", brightness_factor)
@@ -63,7 +71,15 @@ class AdjustBrightness(Checked):
 
 
 class AdjustContrast(Checked):
-    """The pixels times a factor, plus the mean gray times one minus the factor."""
+    """The pixels times a factor, plus the mean gray times one minus the factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AdjustContrast(2.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, contrast_factor: float):
         self._factor = _factor("AdjustContrast", "contrast_factor", contrast_factor)
@@ -77,7 +93,15 @@ class AdjustContrast(Checked):
 
 
 class AdjustSaturation(Checked):
-    """The pixels times a factor, plus their gray times one minus the factor."""
+    """The pixels times a factor, plus their gray times one minus the factor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AdjustSaturation(2.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, saturation_factor: float):
         self._factor = _factor("AdjustSaturation", "saturation_factor", saturation_factor)
@@ -91,6 +115,13 @@ class AdjustSharpness(Checked):
     """The pixels times a factor, plus those of the smoothed image times one minus the factor.
 
     A smoothed pixel is the mean of nine, in which its own counts five times; those at the borders stay as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AdjustSharpness(2.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, sharpness_factor: float):
@@ -110,7 +141,15 @@ class AdjustSharpness(Checked):
 
 
 class AdjustHue(Checked):
-    """The hue rotated by a part of the circle, from -0.5 to 0.5, in an image of uint8."""
+    """The hue rotated by a part of the circle, from -0.5 to 0.5, in an image of uint8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AdjustHue(0.2)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, hue_factor: float):
         if not -0.5 <= hue_factor <= 0.5:
@@ -167,6 +206,13 @@ class AdjustGamma(Checked):
         The exponent.
     gain : float
         The gain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AdjustGamma(0.5)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, gamma: float, gain: float = 1):
@@ -201,6 +247,13 @@ class AutoContrast(Checked):
         Percentage of the darkest, and of the lightest pixels that are left out before.
     ignore : int, or sequence of int, optional
         Bytes that are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AutoContrast()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None):
@@ -232,7 +285,15 @@ class AutoContrast(Checked):
 
 
 class Equalize(Checked):
-    """The channels of an image of uint8 with equalized histograms."""
+    """The channels of an image of uint8 with equalized histograms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Equalize()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels, counts = _histograms("Equalize", image)
@@ -249,14 +310,30 @@ class Equalize(Checked):
 
 
 class Invert(Checked):
-    """The bytes of an image, each subtracted from 255."""
+    """The bytes of an image, each subtracted from 255.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> int(vision.Invert()(np.full((8, 8, 3), 100, "uint8")).max())
+    155
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return 255 - check_image("Invert", image, (1, 3), "uint8")
 
 
 class Posterize(Checked):
-    """The bytes of an image with their highest bits alone, from 0 to 8 of them."""
+    """The bytes of an image with their highest bits alone, from 0 to 8 of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Posterize(4)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, bits: int):
         if not 0 <= bits <= 8:
@@ -274,6 +351,13 @@ class Solarize(Checked):
     ----------
     threshold : float, or pair of float
         Ends of the range, which belong to it; one number, or one twice, is its lower end alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> int(vision.Solarize((50, 200))(np.full((8, 8, 3), 100, "uint8")).max())
+    155
     """
 
     def __init__(self, threshold: float | Sequence[float]):
@@ -290,7 +374,16 @@ class Solarize(Checked):
 
 
 class ConvertColor(Checked):
-    """An image with its channels in another order, with opacity or without, or as gray (height, width)."""
+    """An image with its channels in another order, with opacity or without, or as gray (height, width).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> convert = vision.ConvertColor(vision.ConvertMode.COLOR_RGB2GRAY)
+    >>> convert(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8)
+    """
 
     def __init__(self, convert_mode: ConvertMode):
         mode = ConvertMode(convert_mode)
@@ -316,7 +409,15 @@ class ConvertColor(Checked):
 
 
 class Grayscale(Checked):
-    """An image of uint8 in gray, as PIL computes it: (height, width), or three equal channels."""
+    """An image of uint8 in gray, as PIL computes it: (height, width), or three equal channels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Grayscale(1)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8)
+    """
 
     def __init__(self, num_output_channels: int = 1):
         if num_output_channels not in (1, 3):
@@ -329,7 +430,7 @@ class Grayscale(Checked):
         return gray if self._channels == 1 else np.repeat(gray[..., None], 3, axis=2)
 
 
-class _ColorSpace:
+class _ColorSpace(Checked):
     """A conversion of each pixel's three channels."""
 
     def __init__(self, is_hwc: bool = False):
@@ -353,6 +454,13 @@ class RgbToHsv(_ColorSpace):
     ----------
     is_hwc : bool
         Whether channels are the last axis, instead of the third from the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RgbToHsv(is_hwc=True)(np.ones((4, 4, 3), "float32")).shape
+    (4, 4, 3)
     """
 
     def _converted(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
@@ -373,6 +481,13 @@ class HsvToRgb(_ColorSpace):
     ----------
     is_hwc : bool
         Whether channels are the last axis, instead of the third from the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.HsvToRgb(is_hwc=True)(np.ones((4, 4, 3), "float32")).shape
+    (4, 4, 3)
     """
 
     def _converted(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
@@ -395,6 +510,13 @@ class GaussianBlur(Checked):
         Width and height of the kernel, odd numbers.
     sigma : float, or pair of float, optional
         Its standard deviations along width and height; one is for both, and by default it follows from the width.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.GaussianBlur(3)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None):
@@ -444,42 +566,90 @@ def _in_parts(kernel: np.ndarray) -> np.ndarray:
 
 
 class RandomAdjustSharpness(Sometimes):
-    """The image with its sharpness adjusted by a given degree, with a given probability."""
+    """The image with its sharpness adjusted by a given degree, with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomAdjustSharpness(2.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, degree: float, prob: float = 0.5):
         super().__init__(AdjustSharpness(degree), prob)
 
 
 class RandomAutoContrast(Sometimes):
-    """The image with its channels stretched, with a given probability; see ``AutoContrast``."""
+    """The image with its channels stretched, with a given probability; see ``AutoContrast``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomAutoContrast()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, cutoff: float = 0.0, ignore: int | Sequence[int] | None = None, prob: float = 0.5):
         super().__init__(AutoContrast(cutoff, ignore), prob)
 
 
 class RandomEqualize(Sometimes):
-    """The image with equalized histograms, with a given probability."""
+    """The image with equalized histograms, with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomEqualize()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(Equalize(), prob)
 
 
 class RandomInvert(Sometimes):
-    """The inverted image, with a given probability."""
+    """The inverted image, with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomInvert()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(Invert(), prob)
 
 
 class RandomGrayscale(Sometimes):
-    """The image in gray, as three equal channels, with a given probability."""
+    """The image in gray, as three equal channels, with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomGrayscale(0.5)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, prob: float = 0.1):
         super().__init__(Grayscale(3), prob)
 
 
 class RandomColor(Checked):
-    """The image with its saturation adjusted by a random factor from a closed range."""
+    """The image with its saturation adjusted by a random factor from a closed range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomColor((0.5, 1.5))(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)):
         self._range = reach("RandomColor", "degrees", degrees)
@@ -491,7 +661,15 @@ class RandomColor(Checked):
 
 
 class RandomSharpness(Checked):
-    """The image with its sharpness adjusted by a random factor from a range."""
+    """The image with its sharpness adjusted by a random factor from a range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomSharpness((0.5, 1.5))(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, degrees: Sequence[float] = (0.1, 1.9)):
         self._range = reach("RandomSharpness", "degrees", degrees)
@@ -509,6 +687,13 @@ class RandomColorAdjust(Checked):
         Range of the factor, or how far it goes from 1.
     hue : float, or pair of float
         Range of the rotation, from -0.5 to 0.5, or how far it goes from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomColorAdjust(brightness=0.2)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, brightness: float | Sequence[float] = (1, 1), contrast: float | Sequence[float] = (1, 1),
@@ -536,6 +721,13 @@ class RandomLighting(Checked):
     ----------
     alpha : float
         Standard deviation of the multiples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomLighting(0.1)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, alpha: float = 0.05):
@@ -553,6 +745,13 @@ class RandomPosterize(Checked):
     ----------
     bits : int, or pair of int
         Range of the count, which both ends belong to, or the count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomPosterize((2, 6))(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, bits: int | Sequence[int] = (8, 8)):
@@ -566,7 +765,15 @@ class RandomPosterize(Checked):
 
 
 class RandomSolarize(Checked):
-    """The image inverted in a random part of a range of bytes."""
+    """The image inverted in a random part of a range of bytes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomSolarize((10, 200))(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, threshold: Sequence[int] = (0, 255)):
         self._low, self._high = reach("RandomSolarize", "threshold", threshold, most=255)

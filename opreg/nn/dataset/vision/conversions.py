@@ -52,21 +52,45 @@ class Decode(Checked):
 
 
 class ToPIL(Checked):
-    """The image unchanged: images are arrays in all operations."""
+    """The image unchanged: images are arrays in all operations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.ToPIL()(np.full((8, 8, 3), 100, "uint8")).size
+    192
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("ToPIL", image)
 
 
 class ToNumpy(Checked):
-    """The image unchanged: images are arrays in all operations."""
+    """The image unchanged: images are arrays in all operations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.ToNumpy()(vision.ToPIL()(np.full((8, 8, 3), 100, "uint8"))).shape
+    (8, 8, 3)
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return np.asarray(image)
 
 
 class Rescale(Checked):
-    """The pixels times a factor, plus a shift: float32."""
+    """The pixels times a factor, plus a shift: float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> round(float(vision.Rescale(1 / 100, 0.5)(np.full((8, 8, 3), 100, "uint8")).max()), 2)
+    1.5
+    """
 
     def __init__(self, rescale: float, shift: float):
         self._rescale, self._shift = rescale, shift
@@ -82,6 +106,13 @@ class Normalize(Checked):
     ----------
     is_hwc : bool
         Whether channels are the last axis, instead of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> float(vision.Normalize([90.0] * 3, [5.0] * 3)(np.full((8, 8, 3), 100, "uint8")).max())
+    2.0
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], is_hwc: bool = True):
@@ -103,6 +134,13 @@ class NormalizePad(Normalize):
     ----------
     dtype : {"float32", "float16"}
         Dtype of the result.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.NormalizePad([90.0] * 3, [5.0] * 3)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 4)
     """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], dtype: str = "float32", is_hwc: bool = True):
@@ -125,6 +163,13 @@ class LinearTransformation(Checked):
         The matrix, for arrays of n elements.
     mean_vector : array of shape (n,)
         The mean of each element.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.LinearTransformation(np.eye(192), np.zeros(192))(np.ones((3, 8, 8), "float32")).shape
+    (3, 8, 8)
     """
 
     def __init__(self, transformation_matrix: np.ndarray, mean_vector: np.ndarray):
@@ -142,14 +187,30 @@ class LinearTransformation(Checked):
 
 
 class HWC2CHW(Checked):
-    """The image with channels as the first axis."""
+    """The image with channels as the first axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.HWC2CHW()(np.full((8, 8, 3), 100, "uint8")).shape
+    (3, 8, 8)
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("HWC2CHW", image).transpose((2, 0, 1)).copy()
 
 
 class ToTensor(Checked):
-    """The image with channels as the first axis, and bytes scaled to the range from 0 to 1."""
+    """The image with channels as the first axis, and bytes scaled to the range from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.ToTensor()(np.full((8, 8, 3), 100, "uint8")).shape
+    (3, 8, 8)
+    """
 
     def __init__(self, output_type: TensorDType = np.float32):
         self._dtype = np.dtype(dtype_to_nptype(output_type))
@@ -162,4 +223,12 @@ class ToTensor(Checked):
 
 
 class ToType(TypeCast):
-    """The pixels in another dtype."""
+    """The pixels in another dtype.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.ToType(np.float32)(np.full((8, 8, 3), 100, "uint8")).dtype
+    dtype('float32')
+    """

@@ -17,7 +17,18 @@ from ....errors import ArgumentError, ShapeError
 from ..config import stream
 from ..transforms import chance
 from .conversions import Decode
-from .images import OPENCV, Border, Fill, Inter, SliceMode, Sometimes, check_image, filled, height_and_width, reach
+from .images import (
+    OPENCV,
+    Border,
+    Fill,
+    Inter,
+    SliceMode,
+    Sometimes,
+    check_image,
+    fill_per_channel,
+    height_and_width,
+    reach,
+)
 
 __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip", "Pad", "PadToSize", "RandomCrop",
            "RandomCropDecodeResize", "RandomErasing", "RandomHorizontalFlip", "RandomResize", "RandomResizedCrop",
@@ -25,7 +36,15 @@ __all__ = ["CenterCrop", "Crop", "CutOut", "Erase", "FiveCrop", "HorizontalFlip"
 
 
 class Resize(Checked):
-    """An image resized; a single number is the length of the shorter side, and keeps the aspect ratio."""
+    """An image resized; a single number is the length of the shorter side, and keeps the aspect ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Resize((4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, size: Sizes, interpolation: Inter = Inter.BILINEAR):
         self._size: Sizes = size
@@ -49,35 +68,75 @@ class Resize(Checked):
 
 
 class HorizontalFlip(Checked):
-    """The image mirrored left to right."""
+    """The image mirrored left to right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.HorizontalFlip()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("HorizontalFlip", image)[:, ::-1].copy()
 
 
 class VerticalFlip(Checked):
-    """The image mirrored top to bottom."""
+    """The image mirrored top to bottom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.VerticalFlip()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __call__(self, image: Any) -> np.ndarray:
         return check_image("VerticalFlip", image)[::-1].copy()
 
 
 class RandomHorizontalFlip(Sometimes):
-    """The image, mirrored left to right with a given probability."""
+    """The image, mirrored left to right with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomHorizontalFlip(0.5)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(HorizontalFlip(), prob)
 
 
 class RandomVerticalFlip(Sometimes):
-    """The image, mirrored top to bottom with a given probability."""
+    """The image, mirrored top to bottom with a given probability.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomVerticalFlip(0.5)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
+    """
 
     def __init__(self, prob: float = 0.5):
         super().__init__(VerticalFlip(), prob)
 
 
 class RandomResize(Checked):
-    """An image resized with an interpolation chosen at random; see ``Resize`` for the size."""
+    """An image resized with an interpolation chosen at random; see ``Resize`` for the size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomResize((4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, size: Sizes):
         self._kinds = [Resize(size, kind) for kind in Inter]
@@ -96,6 +155,13 @@ class Pad(Checked):
         bottom.
     fill_value : int, or sequence for the channels
         Value of the added pixels, with ``padding_mode`` "constant".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Pad(1)(np.full((8, 8, 3), 100, "uint8")).shape
+    (10, 10, 3)
     """
 
     def __init__(self, padding: int | Sequence[int], fill_value: Fill = 0,
@@ -129,6 +195,13 @@ class PadToSize(Checked):
         Rows above and columns left of the image; without them it is in the middle.
     fill_value, padding_mode
         As for ``Pad``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.PadToSize((10, 12))(np.full((8, 8, 3), 100, "uint8")).shape
+    (10, 12, 3)
     """
 
     def __init__(self, size: Sizes, offset: Sizes | None = None, fill_value: Fill = 0,
@@ -148,7 +221,15 @@ class PadToSize(Checked):
 
 
 class Crop(Checked):
-    """A crop at given coordinates, of a given size (height, width)."""
+    """A crop at given coordinates, of a given size (height, width).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Crop((1, 2), (4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, coordinates: tuple[int, int], size: Sizes):
         self.top, self.left = coordinates
@@ -163,7 +244,15 @@ class Crop(Checked):
 
 
 class CenterCrop(Checked):
-    """A crop from the middle of an image; a smaller image is padded with zeros."""
+    """A crop from the middle of an image; a smaller image is padded with zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.CenterCrop((4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
+    """
 
     def __init__(self, size: Sizes):
         self._size = height_and_width("CenterCrop", size)
@@ -185,6 +274,13 @@ class RandomCrop(Checked):
         Padding added first; see ``Pad``.
     pad_if_needed : bool
         Whether a too small image is padded; otherwise it is an error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomCrop((4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
     """
 
     def __init__(self, size: Sizes, padding: int | Sequence[int] | None = None, pad_if_needed: bool = False,
@@ -224,6 +320,13 @@ class RandomResizedCrop(Checked):
     max_attempts : int
         Number of crops drawn before the largest one in the middle with a ratio within ``ratio`` is taken, if all exceed
         the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomResizedCrop((4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
     """
 
     def __init__(self, size: Sizes, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3 / 4, 4 / 3),
@@ -274,6 +377,13 @@ class ResizedCrop(Checked):
         The crop.
     size : int, or pair of int
         Height and width of the result; one number is the length of the shorter side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.ResizedCrop(0, 0, 6, 6, (4, 2))(np.full((8, 8, 3), 100, "uint8")).shape
+    (4, 2, 3)
     """
 
     def __init__(self, top: int, left: int, height: int, width: int, size: Sizes,
@@ -285,7 +395,16 @@ class ResizedCrop(Checked):
 
 
 class FiveCrop(Checked):
-    """Five crops of one size: from the corners top left, top right, bottom left and bottom right, and the middle."""
+    """Five crops of one size: from the corners top left, top right, bottom left and bottom right, and the middle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> crops = vision.FiveCrop((4, 2))(np.full((8, 8, 3), 100, "uint8"))
+    >>> len(crops), crops[0].shape
+    (5, (4, 2, 3))
+    """
 
     def __init__(self, size: Sizes):
         self._size = height_and_width(type(self).__name__, size)
@@ -308,6 +427,14 @@ class TenCrop(FiveCrop):
     ----------
     use_vertical_flip : bool
         Whether the mirror image is that of top and bottom, instead of left and right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> crops = vision.TenCrop((4, 2))(np.full((8, 8, 3), 100, "uint8"))
+    >>> len(crops), crops[0].shape
+    (10, (4, 2, 3))
     """
 
     def __init__(self, size: Sizes, use_vertical_flip: bool = False):
@@ -329,6 +456,14 @@ class SlicePatches(Checked):
         Whether an image is padded at its end to a multiple of the parts, or cut.
     fill_value : int
         Value of the padding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> patches = vision.SlicePatches(2, 2)(np.full((8, 8, 3), 100, "uint8"))
+    >>> len(patches), patches[0].shape
+    (4, (4, 4, 3))
     """
 
     def __init__(self, num_height: int = 1, num_width: int = 1, slice_mode: SliceMode = SliceMode.PAD,
@@ -360,6 +495,13 @@ class Erase(Checked):
         The value.
     inplace : bool
         Whether the given image is changed itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Erase(1, 1, 2, 2)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, top: int, left: int, height: int, width: int, value: Fill = 0, inplace: bool = False):
@@ -373,7 +515,7 @@ class Erase(Checked):
             raise ShapeError(f"Erase: the rows and columns {[(part.start, part.stop) for part in self._part]} are "
                              f"beyond an image of {pixels.shape[0]} by {pixels.shape[1]}")
         pixels = pixels if self._inplace else pixels.copy()
-        pixels[self._part] = filled(self._value, *pixels.shape[2:]) if pixels.ndim == 3 else self._value
+        pixels[self._part] = fill_per_channel(self._value, *pixels.shape[2:]) if pixels.ndim == 3 else self._value
         return pixels
 
 
@@ -388,6 +530,13 @@ class CutOut(Checked):
         Count of squares.
     is_hwc : bool
         Whether channels are the last axis, instead of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.CutOut(2)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True):
@@ -419,6 +568,13 @@ class RandomErasing(Checked):
         Whether the given image is changed itself.
     max_attempts : int
         Number of rectangles drawn before the image is left as it is, if none fits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomErasing()(np.ones((3, 8, 8), "float32")).shape
+    (3, 8, 8)
     """
 
     def __init__(self, prob: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3),
@@ -448,6 +604,6 @@ class RandomErasing(Checked):
                 if isinstance(self._value, str):
                     part[...] = random.standard_normal(part.shape)
                 else:
-                    part[...] = filled(self._value, len(part))[:, None, None]
+                    part[...] = fill_per_channel(self._value, len(part))[:, None, None]
                 break
         return pixels

@@ -15,7 +15,7 @@ from ..config import stream
 from ..transforms import chance
 
 __all__ = ["OPENCV", "Border", "ConvertMode", "Fill", "ImageBatchFormat", "Inter", "SliceMode", "Sometimes",
-           "check_image", "filled", "reach", "round_to_dtype", "height_and_width"]
+           "check_image", "fill_per_channel", "reach", "round_to_dtype", "height_and_width"]
 
 #: The value of new pixels: one for all channels, or one for each.
 Fill: TypeAlias = float | Sequence[float]
@@ -106,7 +106,7 @@ def height_and_width(owner: str, size: Sizes) -> tuple[int, int]:
     return height, width
 
 
-def filled(value: Fill, channels: int) -> np.ndarray:
+def fill_per_channel(value: Fill, channels: int) -> np.ndarray:
     """The value of a new pixel, one for each channel."""
     return np.broadcast_to(np.asarray(value), (channels,)) if np.ndim(value) == 0 else np.asarray(value)[:channels]
 

@@ -122,7 +122,7 @@ def _strengths(count: int, shear: float, across: float, down: float, angle: floa
             "Posterize": np.rint(8 - up_to(bits)), "Solarize": np.float32(lightest) - up_to(lightest)}
 
 
-class _Drawn:
+class _Drawn(Checked):
     """An operation on images of three channels that draws others."""
 
     def __init__(self, interpolation: Inter, fill_value: Fill):
@@ -131,7 +131,7 @@ class _Drawn:
     def _read(self, image: Any) -> np.ndarray:
         return check_image(type(self).__name__, image, (3,), "uint8")
 
-    def _applied(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
+    def _apply_operation(self, pixels: np.ndarray, name: str, size: float) -> np.ndarray:
         return _OPERATIONS[name](pixels, -size if name in _SIGNED and stream().integers(2) else size, self._resampling)
 
 
@@ -146,6 +146,13 @@ class AutoAugment(_Drawn):
         Kind of interpolation for operations that move pixels.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.AutoAugment()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET, interpolation: Inter = Inter.NEAREST,
@@ -160,7 +167,7 @@ class AutoAugment(_Drawn):
         random = stream()
         for name, prob, *number in self._pairs[int(random.integers(len(self._pairs)))]:
             if random.random() <= float(prob):
-                pixels = self._applied(pixels, name, float(strengths[name][int(number[0])]) if number else 0.0)
+                pixels = self._apply_operation(pixels, name, float(strengths[name][int(number[0])]) if number else 0.0)
         return pixels
 
 
@@ -177,6 +184,13 @@ class RandAugment(_Drawn):
         Count of strengths, 2 at least.
     interpolation, fill_value
         See ``AutoAugment``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandAugment()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31,
@@ -193,7 +207,8 @@ class RandAugment(_Drawn):
         strengths = _strengths(self._bins, 0.3, 150 / 331 * width, 150 / 331 * height, 30.0, 0.9, 4, 255)
         for _ in range(self._count):
             name = _WITHOUT_INVERT[int(stream().integers(len(_WITHOUT_INVERT)))]
-            pixels = self._applied(pixels, name, float(strengths[name][self._number]) if name in strengths else 0.0)
+            pixels = self._apply_operation(pixels, name,
+                                           float(strengths[name][self._number]) if name in strengths else 0.0)
         return pixels
 
 
@@ -206,6 +221,13 @@ class TrivialAugmentWide(_Drawn):
         Count of strengths, 2 at least.
     interpolation, fill_value
         See ``AutoAugment``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.TrivialAugmentWide()(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Inter = Inter.NEAREST, fill_value: Fill = 0):
@@ -218,7 +240,7 @@ class TrivialAugmentWide(_Drawn):
         pixels, random = self._read(image), stream()
         name = _WITHOUT_INVERT[int(random.integers(len(_WITHOUT_INVERT)))]
         sizes = self._strengths.get(name, (0.0,))
-        return self._applied(pixels, name, float(sizes[int(random.integers(len(sizes)))]))
+        return self._apply_operation(pixels, name, float(sizes[int(random.integers(len(sizes)))]))
 
 
 class UniformAugment(Checked):
@@ -230,6 +252,13 @@ class UniformAugment(Checked):
         The operations.
     num_ops : int
         Count of operations that are drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.UniformAugment([vision.Invert()], 1)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, transforms: Sequence[Callable[[Any], Any]], num_ops: int = 2):

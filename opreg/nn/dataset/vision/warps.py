@@ -13,7 +13,7 @@ from opreg.data.warping import perspective_matrix, warp, warp_perspective
 from ....core.settings import Checked
 from ....errors import ArgumentError
 from ..config import stream
-from .images import OPENCV, Fill, Inter, Sometimes, check_image, filled
+from .images import OPENCV, Fill, Inter, Sometimes, check_image, fill_per_channel
 
 __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
 
@@ -21,7 +21,7 @@ __all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "Random
 def _warp(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
           interpolation: Inter) -> np.ndarray:
     wide = pixels.reshape((*pixels.shape[:2], -1))
-    warped = warping(wide, matrix, *size, filled(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
+    warped = warping(wide, matrix, *size, fill_per_channel(fill, wide.shape[2]), OPENCV[Inter(interpolation)])
     return warped.reshape((*size, *pixels.shape[2:]))
 
 
@@ -40,6 +40,13 @@ class Rotate(Checked):
         Fixed point, x and y; the middle by default.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Rotate(90)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float, resample: Inter = Inter.NEAREST, expand: bool = False,
@@ -91,6 +98,13 @@ class Affine(Checked):
         Kind of interpolation.
     fill_value : int, or sequence for the channels
         Value outside of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.Affine(90.0, (0.1, 0.1), 1.0, 0.0)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float, translate: Sequence[float], scale: float, shear: float | Sequence[float],
@@ -160,6 +174,13 @@ class RandomRotation(Checked):
     ----------
     degrees : float, or pair of float
         Range of the angle, or its greatest size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomRotation(30)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float | Sequence[float], resample: Inter = Inter.NEAREST, expand: bool = False,
@@ -186,6 +207,13 @@ class RandomAffine(Checked):
         Range of the scale.
     shear : float, or sequence of two or four, optional
         Range of the shear of rows, or its greatest size, and range of that of columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomAffine(30)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, degrees: float | Sequence[float], translate: Sequence[float] | None = None,
@@ -218,15 +246,22 @@ class RandomPerspective(Sometimes):
         Probability that the image changes.
     interpolation : Inter
         Kind of interpolation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from opreg.dataset import vision
+    >>> vision.RandomPerspective(0.3)(np.full((8, 8, 3), 100, "uint8")).shape
+    (8, 8, 3)
     """
 
     def __init__(self, distortion_scale: float = 0.5, prob: float = 0.5, interpolation: Inter = Inter.BICUBIC):
-        super().__init__(self._moved, prob)
+        super().__init__(self._change_perspective, prob)
         if not 0 <= distortion_scale <= 1:
             raise ArgumentError(f"RandomPerspective: distortion_scale must be from 0 to 1, got {distortion_scale!r}")
         self._scale, self._interpolation = distortion_scale, interpolation
 
-    def _moved(self, image: Any) -> np.ndarray:
+    def _change_perspective(self, image: Any) -> np.ndarray:
         height, width = check_image("RandomPerspective", image).shape[:2]
         random, start, end = stream(), [], []
         for right, low in ((0, 0), (1, 0), (1, 1), (0, 1)):

@@ -92,7 +92,20 @@ def _count(owner: str, name: str, value: int, least: int = 1) -> int:
 
 
 class StepLR(_Factor):
-    """Multiplies the rates by ``gamma`` every ``step_size`` steps."""
+    """Multiplies the rates by ``gamma`` every ``step_size`` steps.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.01]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1):
         self.step_size, self.gamma = _count("StepLR", "step_size", step_size), gamma
@@ -103,7 +116,20 @@ class StepLR(_Factor):
 
 
 class MultiStepLR(_Factor):
-    """Multiplies the rates by ``gamma`` at each step in ``milestones``."""
+    """Multiplies the rates by ``gamma`` at each step in ``milestones``.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.1)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.01]
+    """
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
         self.milestones, self.gamma = sorted(milestones), gamma
@@ -114,7 +140,20 @@ class MultiStepLR(_Factor):
 
 
 class ExponentialLR(_Factor):
-    """Multiplies the rates by ``gamma`` at each step."""
+    """Multiplies the rates by ``gamma`` at each step.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.025]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
         self.gamma = gamma
@@ -125,7 +164,20 @@ class ExponentialLR(_Factor):
 
 
 class ConstantLR(_Factor):
-    """Multiplies the rates by ``factor`` for the first ``total_iters`` steps."""
+    """Multiplies the rates by ``factor`` for the first ``total_iters`` steps.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=4)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.05]
+    """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
         self.factor, self.total_iters = check_setting("ConstantLR", "factor", factor, 1.0 + 1e-9), total_iters
@@ -137,7 +189,20 @@ class ConstantLR(_Factor):
 
 class LinearLR(_Factor):
     """Multiplies the rates by a factor that changes linearly from ``start_factor`` to ``end_factor`` in ``total_iters``
-    steps."""
+    steps.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=4)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.075]
+    """
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3, end_factor: float = 1.0,
                  total_iters: int = 5, last_epoch: int = -1):
@@ -152,7 +217,20 @@ class LinearLR(_Factor):
 
 
 class PolynomialLR(_Factor):
-    """Multiplies the rates by a power of the remaining fraction of ``total_iters`` steps."""
+    """Multiplies the rates by a power of the remaining fraction of ``total_iters`` steps.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=1.0)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.05]
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
         self.total_iters, self.power = _count("PolynomialLR", "total_iters", total_iters), power
@@ -175,7 +253,20 @@ class _Functions(LRScheduler):
 
 
 class LambdaLR(_Functions):
-    """Multiplies the initial rates by a function of the step."""
+    """Multiplies the initial rates by a function of the step.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9 ** epoch)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.081]
+    """
 
     def get_lr(self) -> Sequence[Any]:
         """The learning rates of this step, one for each group."""
@@ -183,7 +274,20 @@ class LambdaLR(_Functions):
 
 
 class MultiplicativeLR(_Functions):
-    """Multiplies the rates at each step by a function of the step."""
+    """Multiplies the rates at each step by a function of the step.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.9)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.081]
+    """
 
     def get_lr(self) -> Sequence[Any]:
         """The learning rates of this step, one for each group."""
@@ -196,7 +300,20 @@ def _cosine(rate: float, least: float, share: float) -> float:
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Decreases the rates to ``eta_min`` along a cosine in ``T_max`` steps, and increases them again."""
+    """Decreases the rates to ``eta_min`` along a cosine in ``T_max`` steps, and increases them again.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.05]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max, self.eta_min = T_max, check_setting("CosineAnnealingLR", "eta_min", eta_min)
@@ -209,17 +326,39 @@ class CosineAnnealingLR(LRScheduler):
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Decreases the rates to ``eta_min`` along a cosine in ``T_0`` steps, then restarts; each period is ``T_mult``
-    times as long as the one before."""
+    times as long as the one before.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 4)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.05]
+    """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0, last_epoch: int = -1):
         self.T_0 = _count("CosineAnnealingWarmRestarts", "T_0", T_0)
         self.T_mult = _count("CosineAnnealingWarmRestarts", "T_mult", T_mult)
         self.eta_min = check_setting("CosineAnnealingWarmRestarts", "eta_min", eta_min)
+        self._position: float = last_epoch
         super().__init__(optimizer, last_epoch)
+
+    def step(self, epoch: float | None = None) -> None:
+        """Set the learning rates one step later, or those of ``epoch``, which may lie between two steps."""
+        self._position = self._position + 1 if epoch is None else float(epoch)
+        if self._position < 0:
+            raise ArgumentError(f"CosineAnnealingWarmRestarts: step: epoch must not be negative, got {epoch!r}")
+        self.last_epoch = int(self._position)
+        _set(self.optimizer, self.get_lr())
 
     def get_lr(self) -> Sequence[Any]:
         """The learning rates of this step, one for each group."""
-        remaining, length = self.last_epoch, self.T_0
+        remaining, length = self._position, self.T_0
         while remaining >= length:
             remaining, length = remaining - length, length * self.T_mult
         return [_cosine(rate, self.eta_min, remaining / length) for rate in self.base_lrs]
@@ -237,6 +376,18 @@ class CyclicLR(LRScheduler):
     scale_fn : callable, optional
         A function that replaces ``mode`` and returns the factor of the amplitude, for the cycle or the step; see
         ``scale_mode``.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> scheduler = optim.lr_scheduler.CyclicLR(optimizer, base_lr=0.1, max_lr=0.5, step_size_up=4)
+    >>> for _ in range(2):
+    ...     scheduler.step()
+    >>> [round(float(rate), 4) for rate in scheduler.get_last_lr()]
+    [0.3]
     """
 
     def __init__(self, optimizer: Optimizer, base_lr: float | Sequence[float], max_lr: float | Sequence[float],

@@ -59,7 +59,18 @@ def _betas(owner: str, betas: Sequence[float]) -> tuple[float, float]:
 
 
 class SGD(_Rule):
-    """Stochastic gradient descent, with optional momentum."""
+    """Stochastic gradient descent, with optional momentum.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.SGD([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"accum": "zeros"}
 
@@ -80,7 +91,18 @@ class SGD(_Rule):
 
 
 class Adam(_Rule):
-    """Adam: moving averages of gradients and squared gradients, corrected for their initial bias."""
+    """Adam: moving averages of gradients and squared gradients, corrected for their initial bias.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.Adam([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "max_exp_avg_sq": "zeros"}
 
@@ -104,7 +126,18 @@ class Adam(_Rule):
 
 
 class AdamW(Adam):
-    """``Adam`` with decoupled weight decay."""
+    """``Adam`` with decoupled weight decay.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.AdamW([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _decays = False
 
@@ -118,7 +151,18 @@ class AdamW(Adam):
 
 
 class Adamax(_Rule):
-    """Adamax: a moving average of gradients, divided by a decaying maximum of their absolute values."""
+    """Adamax: a moving average of gradients, divided by a decaying maximum of their absolute values.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.Adamax([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"exp_avg": "zeros", "exp_inf": "zeros"}
 
@@ -135,7 +179,18 @@ class Adamax(_Rule):
 
 
 class NAdam(_Rule):
-    """``Adam`` with Nesterov momentum."""
+    """``Adam`` with Nesterov momentum.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.NAdam([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros", "mu_product": "ones"}
 
@@ -157,7 +212,18 @@ class NAdam(_Rule):
 
 
 class RAdam(_Rule):
-    """RAdam: ``Adam``, with the average of gradients only until that of squares has seen enough steps."""
+    """RAdam: ``Adam``, with the average of gradients only until that of squares has seen enough steps.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.RAdam([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"exp_avg": "zeros", "exp_avg_sq": "zeros"}
 
@@ -181,7 +247,18 @@ class RAdam(_Rule):
 
 
 class RMSprop(_Rule):
-    """RMSprop: gradients divided by the root of a moving average of their squares."""
+    """RMSprop: gradients divided by the root of a moving average of their squares.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.RMSprop([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"mean_square": "zeros", "mean_grad": "zeros", "moment": "zeros"}
 
@@ -204,7 +281,18 @@ class RMSprop(_Rule):
 
 
 class Adagrad(_Rule):
-    """Adagrad: gradients divided by the root of the sum of their squares."""
+    """Adagrad: gradients divided by the root of the sum of their squares.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.Adagrad([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"accum": "zeros"}
 
@@ -224,7 +312,18 @@ class Adagrad(_Rule):
 
 class Adadelta(_Rule):
     """Adadelta: gradients divided by the root of a moving average of their squares, times the root of that of the
-    updates."""
+    updates.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.Adadelta([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"accum": "zeros", "accum_update": "zeros"}
 
@@ -243,7 +342,18 @@ class Adadelta(_Rule):
 
 class Rprop(_Rule):
     """Rprop: steps by the signs of gradients; a step size grows while the sign is unchanged, and shrinks when it
-    changes."""
+    changes.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.Rprop([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"prev": "zeros", "step_size": "zeros"}
     _decays = False
@@ -266,7 +376,18 @@ class Rprop(_Rule):
 
 
 class ASGD(_Rule):
-    """Averaged stochastic gradient descent: steps that shrink, and ``ax``, the average of the weights."""
+    """Averaged stochastic gradient descent: steps that shrink, and ``ax``, the average of the weights.
+
+    Examples
+    --------
+    >>> import opreg as ms
+    >>> from opreg.experimental import optim
+    >>> weight = ms.Parameter(ms.Tensor([1.0, 2.0]))
+    >>> optimizer = optim.ASGD([weight], lr=0.1)
+    >>> _ = optimizer((ms.Tensor([0.5, 0.5]),))
+    >>> bool((weight.asnumpy() < [1, 2]).all())
+    True
+    """
 
     _states = {"ax": "zeros", "eta": "zeros", "mu": "ones"}
 

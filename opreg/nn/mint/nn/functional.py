@@ -65,43 +65,99 @@ __all__ = [
 
 
 def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` if positive, else ``alpha * (exp(x) - 1)``."""
+    """``x`` if positive, else ``alpha * (exp(x) - 1)``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.elu(Tensor([-1.0, 2.0])).asnumpy().round(3))
+    [-0.632  2.   ]
+    """
     x = floating(input)
     return ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
 
 
 def relu6(input: TensorLike, inplace: bool = False) -> Tensor:
-    """The input clipped to [0, 6]."""
+    """The input clipped to [0, 6].
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.relu6(Tensor([-1.0, 3.0, 8.0])))
+    [0. 3. 6.]
+    """
     return ops.relu6(input)
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """The input clipped to [``min_val``, ``max_val``]."""
+    """The input clipped to [``min_val``, ``max_val``].
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.hardtanh(Tensor([-2.0, 0.5, 2.0])))
+    [-1.   0.5  1. ]
+    """
     return ops.hardtanh(input, min_val, max_val)
 
 
 def leaky_relu(input: TensorLike, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` if positive, else ``negative_slope * x``."""
+    """``x`` if positive, else ``negative_slope * x``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.leaky_relu(Tensor([-1.0, 2.0]), 0.1))
+    [-0.1  2. ]
+    """
     return ops.leaky_relu(input, negative_slope)
 
 
 def silu(input: TensorLike, inplace: bool = False) -> Tensor:
-    """``x * sigmoid(x)``."""
+    """``x * sigmoid(x)``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.silu(Tensor([0.0, 1.0])).asnumpy().round(4))
+    [0.     0.7311]
+    """
     return ops.silu(input)
 
 
 def threshold(input: TensorLike, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where it exceeds the threshold, else ``value``."""
+    """``x`` where it exceeds the threshold, else ``value``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.threshold(Tensor([0.1, 2.0]), 1.0, 0.0))
+    [0. 2.]
+    """
     return ops.threshold(input, threshold, value)
 
 
 def logsigmoid(input: TensorLike) -> Tensor:
-    """The logarithm of the sigmoid."""
+    """The logarithm of the sigmoid.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.logsigmoid(Tensor([0.0])).asnumpy().round(4))
+    [-0.6931]
+    """
     return ops.logsigmoid(input)
 
 
 def glu(input: TensorLike, dim: int = -1) -> Tensor:
-    """The first half of an axis times the sigmoid of the second."""
+    """The first half of an axis times the sigmoid of the second.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.glu(Tensor([1.0, 0.0])))
+    [0.5]
+    """
     return ops.glu(input, dim)
 
 
@@ -111,13 +167,27 @@ def _axis(dim: int | None, x: Tensor) -> int:
 
 
 def softmax(input: TensorLike, dim: int | None = None, dtype: TensorDType = None) -> Tensor:
-    """The softmax along an axis."""
+    """The softmax along an axis.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.softmax(Tensor([0.0, 0.0]), dim=0))
+    [0.5 0.5]
+    """
     x = tensor(input)
     return ops.softmax(x, _axis(dim, x), dtype=dtype)
 
 
 def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: TensorDType = None) -> Tensor:
-    """The logarithm of the softmax along an axis."""
+    """The logarithm of the softmax along an axis.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.log_softmax(Tensor([0.0, 0.0]), dim=0).asnumpy().round(4))
+    [-0.6931 -0.6931]
+    """
     x = tensor(input)
     return ops.log_softmax(x if dtype is None else x.astype(dtype), _axis(dim, x))
 
@@ -127,7 +197,14 @@ def log_softmax(input: TensorLike, dim: int | None = None, *, dtype: TensorDType
 
 def conv1d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """The convolution of sequences (batch, channels, length); see ``conv2d``."""
+    """The convolution of sequences (batch, channels, length); see ``conv2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.conv1d(mint.ones((1, 2, 8)), mint.ones((3, 2, 3))).shape
+    (1, 3, 6)
+    """
     return ops.conv1d(input, weight, bias, stride, *_padding(padding, 1), dilation, groups)
 
 
@@ -153,7 +230,14 @@ def conv2d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 
 def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None, stride: Sizes = 1,
            padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1) -> Tensor:
-    """The convolution of volumes (batch, channels, depth, height, width); see ``conv2d``."""
+    """The convolution of volumes (batch, channels, depth, height, width); see ``conv2d``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.conv3d(mint.ones((1, 2, 4, 4, 4)), mint.ones((3, 2, 3, 3, 3))).shape
+    (1, 3, 2, 2, 2)
+    """
     return ops.conv3d(input, weight, bias, stride, *_padding(padding, 3), dilation, groups)
 
 
@@ -175,6 +259,12 @@ def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | N
     weight : tensor of shape (channels, filters / groups, height, width)
     output_padding : int or tuple of 2 int
         Additional rows and columns at the end of the output.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.conv_transpose2d(mint.ones((1, 2, 4, 4)), mint.ones((2, 3, 3, 3))).shape
+    (1, 3, 6, 6)
     """
     x, w = to_common_dtype(input, weight)
     inputs = (x, w) if bias is None else (x, w, like(bias, x))
@@ -186,14 +276,28 @@ def conv_transpose2d(input: TensorLike, weight: TensorLike, bias: TensorLike | N
 
 def avg_pool1d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """The mean of each window of sequences; the stride is the window size by default."""
+    """The mean of each window of sequences; the stride is the window size by default.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.avg_pool1d(Tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2))
+    [[[2. 6.]]]
+    """
     return ops.avg_pool1d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad)
 
 
 def avg_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None
                ) -> Tensor:
-    """The mean of each window of images, or the sum divided by ``divisor_override``."""
+    """The mean of each window of images, or the sum divided by ``divisor_override``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.avg_pool2d(mint.ones((1, 2, 4, 4)), 2).shape
+    (1, 2, 2, 2)
+    """
     return ops.avg_pool2d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad,
                           divisor_override or 0)
 
@@ -201,7 +305,14 @@ def avg_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = Non
 def avg_pool3d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None
                ) -> Tensor:
-    """The mean of each window of volumes, or the sum divided by ``divisor_override``."""
+    """The mean of each window of volumes, or the sum divided by ``divisor_override``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.avg_pool3d(mint.ones((1, 2, 4, 4, 4)), 2).shape
+    (1, 2, 2, 2, 2)
+    """
     return ops.avg_pool3d(input, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad,
                           divisor_override or 0)
 
@@ -209,7 +320,14 @@ def avg_pool3d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = Non
 def max_pool2d(input: TensorLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
                dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False
                ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window of images; with ``return_indices`` their indices, too."""
+    """The maximum of each window of images; with ``return_indices`` their indices, too.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.max_pool2d(mint.ones((1, 2, 4, 4)), 2).shape
+    (1, 2, 2, 2)
+    """
     return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
 
 
@@ -221,12 +339,26 @@ def max_unpool2d(input: TensorLike, indices: TensorLike, kernel_size: Sizes, str
 
 def adaptive_max_pool1d(input: TensorLike, output_size: int, return_indices: bool = False
                        ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maxima over ``output_size`` windows of sequences; with ``return_indices`` also their places."""
+    """The maxima over ``output_size`` windows of sequences; with ``return_indices`` also their places.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.adaptive_max_pool1d(Tensor([[[1.0, 3.0, 5.0, 7.0]]]), 2))
+    [[[3. 7.]]]
+    """
     return adaptive_max(1, input, output_size, return_indices)
 
 
 def pad(input: TensorLike, pad: Sizes, mode: str = "constant", value: float | None = None) -> Tensor:
-    """Pads a tensor, starting with the last axis; negative widths crop."""
+    """Pads a tensor, starting with the last axis; negative widths crop.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.pad(Tensor([1.0, 2.0]), (1, 1)))
+    [0. 1. 2. 0.]
+    """
     return ops.pad(input, pad, mode, value)
 
 
@@ -240,6 +372,12 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
 
     With ``training`` the statistics are those of the data, and running ones that are Parameters move towards them by
     the part ``momentum``; otherwise the running ones take their place.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.batch_norm(mint.ones((2, 3)), mint.zeros(3), mint.ones(3)).shape
+    (2, 3)
     """
     x = floating(input)
     scale = ops.ones(x.shape[1], x._dt) if weight is None else weight
@@ -260,18 +398,40 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-
 
 
 def dropout(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout: each element set to zero with probability ``p``, the others divided by ``1 - p``, if ``training``."""
+    """Dropout: each element set to zero with probability ``p``, the others divided by ``1 - p``, if ``training``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.dropout(Tensor([1.0, 2.0]), p=0.5, training=False))
+    [1. 2.]
+    """
     return ops.dropout(input, p, training)
 
 
 def dropout2d(input: TensorLike, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of channels: each set to zero with probability ``p``, the others divided by ``1 - p``, if
-    ``training``."""
+    ``training``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> mint.nn.functional.dropout2d(mint.ones((1, 2, 4, 4)), p=0.5).shape
+    (1, 2, 4, 4)
+    """
     return ops.dropout2d(input, p, training)
 
 
 def one_hot(tensor: TensorLike, num_classes: int = -1) -> Tensor:
-    """The one-hot encoding, int64; -1 infers the number of classes from the maximum."""
+    """The one-hot encoding, int64; -1 infers the number of classes from the maximum.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.one_hot(Tensor([0, 2]), 3))
+    [[1 0 0]
+     [0 0 1]]
+    """
     index = _classes(tensor)
     depth = int(ops.amax(index)) + 1 if num_classes == -1 else num_classes
     return ops.one_hot(index, depth)._cast(np.dtype(np.int64))
@@ -286,24 +446,52 @@ def _classes(value: TensorLike) -> Tensor:
 
 def binary_cross_entropy_with_logits(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,
                                      reduction: str = "mean", pos_weight: TensorLike | None = None) -> Tensor:
-    """The binary cross entropy of logits."""
+    """The binary cross entropy of logits.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.binary_cross_entropy_with_logits(Tensor([0.0]), Tensor([1.0])).asnumpy().round(4))
+    0.6931
+    """
     return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def kl_div(input: TensorLike, target: TensorLike, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """``target * (log(target) - input)``, or 0 where the target is 0; "batchmean" divides the sum by the batch size."""
+    """``target * (log(target) - input)``, or 0 where the target is 0; "batchmean" divides the sum by the batch size.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.kl_div(Tensor([0.0]), Tensor([1.0]), reduction="sum"))
+    0.0
+    """
     x, y = to_common_dtype(input, target, real=True)
     loss = ops.exp(y) * (y - x) if log_target else ops.xlogy(y, y) - y * x
     return ops.sum(loss) / x.shape[0] if reduction == "batchmean" else _reduce_loss(loss, reduction)
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
-    """The absolute error."""
+    """The absolute error.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.l1_loss(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])))
+    1.0
+    """
     return ops.l1_loss(input, target, reduction)
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """The smooth L1 loss: ``d**2 / (2 * beta)`` for errors below ``beta``, else ``d - beta / 2``."""
+    """The smooth L1 loss: ``d**2 / (2 * beta)`` for errors below ``beta``, else ``d - beta / 2``.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.smooth_l1_loss(Tensor([1.0, 2.0]), Tensor([1.0, 4.0])))
+    0.75
+    """
     if beta == 0:
         return l1_loss(input, target, reduction)
     return ops.smooth_l1_loss(input, target, beta, reduction)
@@ -311,7 +499,14 @@ def smooth_l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean
 
 def nll_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
-    """The negative log likelihood of the labelled class."""
+    """The negative log likelihood of the labelled class.
+
+    Examples
+    --------
+    >>> from opreg import Tensor, mint
+    >>> print(mint.nn.functional.nll_loss(Tensor([[-1.0, -2.0]]), Tensor([1])))
+    2.0
+    """
     return ops.nll_loss(input, target, weight, ignore_index, reduction)
 
 

@@ -72,7 +72,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
     rounds = None if most is None else int(_one(node, most, "number of rounds"))
     bounded = rounds is not None and rounds <= MOST
     if STATE.trace is not None and rounds is not None and 1 < rounds <= MOST:
-        for one_node in (_counted, _conditional):
+        for one_node in (_loop_of_known_length, _conditional):
             try:
                 return one_node(node, rounds, condition, states, body)
             except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
@@ -148,7 +148,8 @@ def _fixed_condition(body: Graph) -> str | None:
     return None if name in others else name
 
 
-def _counted(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph) -> tuple[Any, ...]:
+def _loop_of_known_length(node: Node, rounds: int, condition: Any, states: Sequence[Any], body: Graph
+                          ) -> tuple[Any, ...]:
     """A loop with a known number of iterations, whose condition is always true, as one node.
 
     Raises
@@ -200,15 +201,15 @@ def scan_of_batches(node: Node, lengths: Host, *values: Any, body: Graph, num_sc
     each = []
     for i in range(batch):
         rows = [_slice_at(node, value, 0, i) for value in values]
-        each.append(_scanned(node, rows, body, num_scan_inputs, directions, None, None, None))
+        each.append(_scan(node, rows, body, num_scan_inputs, directions, None, None, None))
     return tuple([_stacked(node, column, None) for column in zip(*each)])
 
 
 @row("Scan", since=9)
 def scan(node: Node, *values: Any, body: Graph, num_scan_inputs: int, scan_input_axes: Any = None,
          scan_input_directions: Any = None, scan_output_axes: Any = None, scan_output_directions: Any = None) -> Any:
-    return _scanned(node, list(values), body, num_scan_inputs, scan_input_directions, scan_input_axes,
-                    scan_output_axes, scan_output_directions)
+    return _scan(node, list(values), body, num_scan_inputs, scan_input_directions, scan_input_axes,
+                 scan_output_axes, scan_output_directions)
 
 
 def _slice_at(node: Node, value: Any, axis: int, place: int) -> Any:
@@ -217,8 +218,8 @@ def _slice_at(node: Node, value: Any, axis: int, place: int) -> Any:
                            newshape=tuple([dim for i, dim in enumerate(shape) if i != axis]))
 
 
-def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions: Any, axes: Any, out_axes: Any,
-             out_directions: Any) -> tuple[Any, ...]:
+def _scan(node: Node, values: list[Any], body: Graph, count: int, directions: Any, axes: Any, out_axes: Any,
+          out_directions: Any) -> tuple[Any, ...]:
     if not 0 <= count <= len(values):
         raise ArgumentError(f"Scan: num_scan_inputs={count} of {len(values)} inputs")
     states, data = values[:len(values) - count], values[len(values) - count:]
@@ -227,7 +228,7 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
     infos = body.output_infos[len(states):]
     columns: Sequence[Any]
     if STATE.trace is not None:
-        rows = [_moved(node, _turned(value, axis) if back else value, axis, 0)
+        rows = [_move_axis(node, _turned(value, axis) if back else value, axis, 0)
                 for value, axis, back in zip(data, along, backwards)]
         try:
             states, columns = _scanned_as_one(node, states, rows, body)
@@ -236,7 +237,7 @@ def _scanned(node: Node, values: list[Any], body: Graph, count: int, directions:
         else:
             ordered = [_turned(column, 0) if out_directions and out_directions[i] else column
                        for i, column in enumerate(columns)]
-            return (*states, *[_moved(node, column, 0, node.axis(out_axes[i] if out_axes else 0, column))
+            return (*states, *[_move_axis(node, column, 0, node.axis(out_axes[i] if out_axes else 0, column))
                                for i, column in enumerate(ordered)])
     lengths = {node.shape(value)[axis] for value, axis in zip(data, along)}
     if len(lengths) != 1:
@@ -264,7 +265,7 @@ def _turned(value: Any, axis: int) -> Any:
     return ops.reverse(value, axis=(axis,))
 
 
-def _moved(node: Node, value: Any, axis: int, place: int) -> Any:
+def _move_axis(node: Node, value: Any, axis: int, place: int) -> Any:
     """A value with one of its axes moved."""
     order = [each for each in range(node.rank(value)) if each != axis]
     order.insert(place, axis)

@@ -59,7 +59,7 @@ def _number(node: Node, value: Any, other: Any) -> float | None:
     return float(value.reshape(-1)[0]) if fits else None
 
 
-def _applied(node: Node, ours: str, a: Any, b: Any) -> Any:
+def _apply_binary(node: Node, ours: str, a: Any, b: Any) -> Any:
     """A binary operator; a constant scalar operand becomes an attribute, which can be fused and specialised."""
     if ours in _WITH_NUMBERS:
         right, left = _WITH_NUMBERS[ours]
@@ -74,7 +74,7 @@ def _applied(node: Node, ours: str, a: Any, b: Any) -> Any:
 
 def _binary(name: str, ours: str) -> None:
     def apply(node: Node, a: Given, b: Given) -> Any:
-        return _applied(node, ours, a, b)
+        return _apply_binary(node, ours, a, b)
 
     def aligned(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
         return getattr(ops, ours)(a, _aligned(node, a, b, axis))
@@ -104,7 +104,7 @@ def _register_folded(name: str, ours: str) -> None:
     def apply(node: Node, *values: Given) -> Any:
         result = values[0]
         for value in values[1:]:
-            result = _applied(node, ours, result, value)
+            result = _apply_binary(node, ours, result, value)
         return node.lift(result)
 
     row(name)(apply)
@@ -127,7 +127,7 @@ def div(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: i
     dtype = node.dtype(a)
     b = _aligned(node, a, b, axis)
     if is_floating(dtype):
-        return _applied(node, "broadcast_div", a, b)
+        return _apply_binary(node, "broadcast_div", a, b)
     a, b = node.lift(a), node.lift(b)
     quotient = ops._npi_floor_divide(a, b)
     if dtype.kind == "u":
@@ -145,7 +145,7 @@ def power(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast:
     if is_floating(dtype) and isinstance(b, np.ndarray) and other.kind in "iu" and b.size == 1:
         b, other = b.astype(dtype), dtype
     if dtype == other:
-        return _applied(node, "broadcast_power", a, b)
+        return _apply_binary(node, "broadcast_power", a, b)
     a, b = node.lift(a), node.lift(b)
     common = np.result_type(dtype, other) if is_floating(dtype) or is_floating(other) else dtype
     return node.cast(ops.broadcast_power(node.cast(a, common), node.cast(b, common)), dtype)
@@ -278,8 +278,8 @@ def clip(node: Node, x: Any, low: Given = None, high: Given = None) -> Any:
     if None not in bounds:
         return ops.clip(x, a_min=bounds[0], a_max=bounds[1])
     if low is not None:
-        x = _applied(node, "_npi_maximum", x, low)
-    return x if high is None else _applied(node, "_npi_minimum", x, high)
+        x = _apply_binary(node, "_npi_maximum", x, low)
+    return x if high is None else _apply_binary(node, "_npi_minimum", x, high)
 
 
 # ------------------------------------------------------------------------------------------------------ dtypes
@@ -297,14 +297,14 @@ def converted(array: np.ndarray, dtype: np.dtype, saturate: bool = True, roundin
         if dtype.name.startswith("float8_e8m0"):
             return _powers(array, saturate, rounding).astype(dtype)
         if dtype.name.startswith("float8") and saturate:
-            return _saturated(array, dtype)
+            return _cast_saturated(array, dtype)
         if dtype.name in ("int4", "uint4", "int2", "uint2"):
             wide = array.astype(np.float32 if array.dtype.kind not in "iu" else array.dtype)
             return wide.astype(np.int64).astype(np.int8 if dtype.name[0] == "i" else np.uint8).astype(dtype)
         return array.astype(dtype)
 
 
-def _saturated(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _cast_saturated(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
     import ml_dtypes
 
     most = float(ml_dtypes.finfo(dtype).max)

@@ -60,10 +60,10 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
     result = result.replace("...", "".join(free))
     if len(set(result)) < len(result) or not set(result).issubset("".join(wide)):
         raise ArgumentError(f"einsum: {equation!r} has an output axis that no tensor has, or has one twice")
-    return _fitted(node, wide, values, free), result
+    return _broadcast_letters(node, wide, values, free), result
 
 
-def _fitted(node: Node, words: Sequence[str], values: Sequence[Any], free: Collection[str]) -> list[_Named]:
+def _broadcast_letters(node: Node, words: Sequence[str], values: Sequence[Any], free: Collection[str]) -> list[_Named]:
     """Tensors with their letters, without axes of length one that are broadcast to longer axes of other tensors."""
     wide: dict[str, Any] = {}  # the length of each letter where it is more than one element
     for word, value in zip(words, values):

@@ -35,7 +35,7 @@ def _named(kinds: dict[str, Any], name: str, attribute: str) -> Any:
     return kinds[name]
 
 
-def _transformed(scores: Any, name: str) -> Any:
+def _transform_scores(scores: Any, name: str) -> Any:
     return _named(_TRANSFORMS, name, "post_transform")(scores)
 
 
@@ -57,9 +57,9 @@ def _classified(node: Node, scores: Any, ints: Any, texts: Any, transform: str, 
     is above ``edge``."""
     if node.length(scores, 1) > 1:
         best = node.cast(ops._npi_argmax(scores, axis=1), np.int64)
-        return _labelled(node, best, ints, texts), _transformed(scores, transform)
+        return _labelled(node, best, ints, texts), _transform_scores(scores, transform)
     best = node.cast(ops._np_reshape(ops._npi_greater_scalar(scores, scalar=edge), newshape=(-1,)), np.int64)
-    second = _transformed(scores, transform)
+    second = _transform_scores(scores, transform)
     first = 1 - second if edge or transform == "LOGISTIC" else -second
     return _labelled(node, best, ints, texts), ops.Concat(first, second, dim=1, num_args=2)
 
@@ -76,7 +76,7 @@ def _linear(node: Node, x: Any, coefficients: Any, intercepts: Any, rows: int) -
 @row("LinearRegressor", domain=ML)
 def linear_regressor(node: Node, x: Any, *, coefficients: Any, intercepts: Any = None, targets: int = 1,
                      post_transform: str = "NONE") -> Any:
-    return _transformed(_linear(node, x, coefficients, intercepts, targets), post_transform)
+    return _transform_scores(_linear(node, x, coefficients, intercepts, targets), post_transform)
 
 
 @row("LinearClassifier", domain=ML)
@@ -112,7 +112,7 @@ def svm_regressor(node: Node, x: Any, *, coefficients: Any, kernel_params: Any =
     if n_supports:
         x = _kernel(node, x, _table(node, support_vectors, (n_supports, -1)), kernel_type, kernel_params)
     value = ops._npi_matmul(x, _table(node, coefficients, (-1, 1))) + rho[0]
-    return ops._npi_where(value > 0, ops.ones_like(value), -ops.ones_like(value)) if one_class else _transformed(
+    return ops._npi_where(value > 0, ops.ones_like(value), -ops.ones_like(value)) if one_class else _transform_scores(
         value, post_transform)
 
 
@@ -129,7 +129,7 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
             edge = 0.5 if min(coefficients) >= 0 else 0.0
             high = ops._npi_greater_scalar(ops._np_max(scores, axis=1), scalar=edge)
             best = ops._npi_maximum(best, node.cast(high, np.int64))
-        return _labelled(node, best, classlabels_ints, classlabels_strings), _transformed(scores, post_transform)
+        return _labelled(node, best, classlabels_ints, classlabels_strings), _transform_scores(scores, post_transform)
     if len(vectors_per_class) != count or len(rho) != count * (count - 1) // 2 or min(vectors_per_class) < 0:
         raise AttrError(f"{count} classes have {len(vectors_per_class)} numbers of vectors and {len(rho)} offsets of "
                         "pairs")
@@ -146,7 +146,7 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
         wins = ops.sigmoid(-ops.broadcast_add(ops.broadcast_mul(scores, steep), moved))
         return names, _coupled(node, ops.clip(wins, a_min=1e-7, a_max=1 - 1e-7), count, pairs)
     if count > 2:
-        return names, _transformed(scores, post_transform)
+        return names, _transform_scores(scores, post_transform)
     value = ops.sigmoid(scores) if post_transform == "LOGISTIC" else scores
     return names, ops.Concat(-value if post_transform == "NONE" else 1 - value, value, dim=1, num_args=2)
 
@@ -314,7 +314,7 @@ def tree_ensemble_regressor(
                    aggregate_function, "aggregate_function")()
     if base_values:
         total = ops.broadcast_add(total, _table(node, base_values))
-    return _transformed(total, post_transform)
+    return _transform_scores(total, post_transform)
 
 
 @row("TreeEnsembleClassifier", domain=ML)

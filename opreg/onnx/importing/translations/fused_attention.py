@@ -25,7 +25,7 @@ __all__: list[str] = []
 DOMAIN = "com.microsoft"
 
 
-def _refused(node: Node, **options: Any) -> None:
+def _refuse_options(node: Node, **options: Any) -> None:
     """Raise the error of inputs and attributes that the row does not compute."""
     for name, value in options.items():
         if value is not None and not (isinstance(value, int) and value == 0):
@@ -102,7 +102,7 @@ def attention(node: Node, x: Any, weights: Any, bias: Any = None, mask: Any = No
               added: Any = None, past_length: Any = None, *, num_heads: int, do_rotary: int = 0,
               mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0, qkv_hidden_sizes: Any = None,
               rotary_embedding_dim: int = 0, scale: float = 0.0, unidirectional: int = 0) -> Any:
-    _refused(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    _refuse_options(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
     sizes = list(qkv_hidden_sizes or [node.length(weights, 1) // 3] * 3)
     return _projected(node, plus(mat_mul(node, x, weights), bias), sizes, mask, past, added, num_heads,
                       mask_filter_value, scale, unidirectional)
@@ -113,7 +113,7 @@ def q_attention(node: Node, x: Any, weights: Given, bias: Any, x_scale: Any, wei
                 x_zero: Any = None, weight_zero: Given = None, past: Any = None, *, num_heads: int,
                 do_rotary: int = 0, mask_filter_value: float = -10000.0, past_present_share_buffer: int = 0,
                 scale: float = 0.0, unidirectional: int = 0) -> Any:
-    _refused(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    _refuse_options(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
     product = product_of_integers(node, x, weights, x_scale, weight_scale, x_zero, weight_zero, bias)
     return _projected(node, product, [node.length(weights, 1) // 3] * 3, mask, past, None, num_heads,
                       mask_filter_value, scale, unidirectional)
@@ -136,8 +136,8 @@ def multi_head_attention(node: Node, query: Any, key: Any = None, value: Any = N
                          added: Any = None, past_key: Any = None, past_value: Any = None, past_length: Any = None,
                          beams: Any = None, *, num_heads: int, mask_filter_value: float = -10000.0, scale: float = 0.0,
                          unidirectional: int = 0) -> Any:
-    _refused(node, past_sequence_length=past_length, cache_indirection=beams,
-             qk=node.outputs[3] or None if len(node.outputs) > 3 else None)
+    _refuse_options(node, past_sequence_length=past_length, cache_indirection=beams,
+                    qk=node.outputs[3] or None if len(node.outputs) > 3 else None)
     packed = [query] if node.rank(query) == 5 else [key] if key is not None and node.rank(key) == 5 else []
     for x in packed:  # (batch, length, heads, kinds, size)
         parts = [ops.reshape(part, shape=(0, 0, -3)) for part in ops.split(
@@ -185,7 +185,7 @@ def _rotated(node: Node, x: Any, at: Any, cos: Any, sin: Any, interleaved: int) 
 def rotary_embedding(node: Node, x: Any, at: Any, cos: Any, sin: Any, *, interleaved: int = 0,
                      is_packed_batching: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0,
                      scale: float = 1.0) -> Any:
-    _refused(node, is_packed_batching=is_packed_batching)  # ONNX Runtime does not read ``scale``
+    _refuse_options(node, is_packed_batching=is_packed_batching)  # ONNX Runtime does not read ``scale``
     heads = x
     if node.rank(x) == 3:
         size = node.length(x, 2)
@@ -209,8 +209,8 @@ def group_query_attention(
         local_window_size: int = -1, q_norm_epsilon: float = 0.0, qk_norm_epsilon: float = 1e-6, qk_output: int = 0,
         rotary_interleaved: int = 0, scale: float = 0.0, sliding_window_cache: int = 0, smooth_softmax: int = 0,
         softcap: float = 0.0, v_quant_type: str = "NONE") -> Any:
-    _refused(node, k_scale=k_scale, v_scale=v_scale, q_norm_weight=q_norm, k_norm_weight=k_norm, qk_output=qk_output,
-             sliding_window_cache=sliding_window_cache)
+    _refuse_options(node, k_scale=k_scale, v_scale=v_scale, q_norm_weight=q_norm, k_norm_weight=k_norm,
+                    qk_output=qk_output, sliding_window_cache=sliding_window_cache)
     if last is None or total is None:
         raise ArgumentError("GroupQueryAttention: expected seqlens_k and total_sequence_length")
     if key is None:  # all heads side by side
@@ -227,7 +227,7 @@ def group_query_attention(
         at = query_places if at is None else at
         query, key = [_rotated(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
     room = _cache_length(node, int(total.reshape(-1)[0]), past_key, key)
-    key, value = [_stored(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
+    key, value = [_write_to_cache(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
     spots, query_places = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(query_places, shape=(0, 1, -1, 1))
     mask = ops._npi_less(spots, ops.reshape(filled, shape=(0, 1, 1, 1)))
     if causal:
@@ -238,7 +238,7 @@ def group_query_attention(
         missing = room - node.length(added, 3)
         added = padded(node, added, [0] * 7 + [missing], 0, "constant") if missing else added
     if softcap or smooth_softmax or sink is not None:
-        y = _softened(node, query, key, value, mask, added, scale, softcap, smooth_softmax, sink)
+        y = _attention_with_bounds(node, query, key, value, mask, added, scale, softcap, smooth_softmax, sink)
     else:
         bias = mask if added is None else ops._npi_where_rscalar(mask, added, scalar=-math.inf)
         y = _attended(node, query, key, value, bias, scale, False)
@@ -260,7 +260,7 @@ def _cache_length(node: Node, total: int, past: Any, new: Any) -> int:
     return max(total, count)
 
 
-def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
+def _write_to_cache(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
     """A cache for ``room`` keys or values of a sequence, in which the new ones follow the ``before`` earlier ones."""
     count = 0 if past is None else node.length(past, 2)
     if past is None or not count:
@@ -277,8 +277,8 @@ def _stored(node: Node, past: Any, new: Any, before: Any, room: int) -> Any:
     return ops._npi_where(inside, taken, past)
 
 
-def _softened(node: Node, query: Any, key: Any, value: Any, mask: Any, added: Any, scale: float, softcap: float,
-              smooth: int, sink: Any) -> Any:
+def _attention_with_bounds(node: Node, query: Any, key: Any, value: Any, mask: Any, added: Any, scale: float,
+                           softcap: float, smooth: int, sink: Any) -> Any:
     """Attention with bounded scores, or with one more score for no key: of each head, or zero."""
     many = node.length(query, 1) // max(node.length(key, 1), 1)
     if many > 1:

@@ -409,7 +409,7 @@ def mean_variance(node: Node, x: Any, *, axes: Any = (0, 2, 3)) -> Any:
 # --------------------------------------------------------------------------------------- softmax and its kin
 
 
-def _coerced(function: Callable[..., Any]) -> Callable[..., Any]:
+def _over_flattened_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Before opset 13, all axes from ``axis`` on are flattened into one."""
 
     def apply(node: Node, x: Any, *, axis: int = 1) -> Any:
@@ -437,7 +437,7 @@ def _axis(name: str, function: Callable[..., Any]) -> None:
     def apply(node: Node, x: Any, *, axis: int = -1) -> Any:
         return function(node, x, axis)
 
-    row(name)(_coerced(function))
+    row(name)(_over_flattened_axes(function))
     row(name, since=13)(apply)
 
 

@@ -156,7 +156,7 @@ def _from_first(node: Node, indices: Any, x: Any, axis: int) -> Any:
     return ops._npi_mod_scalar(ops.Cast(indices, dtype="int64"), scalar=length)
 
 
-def _counted(node: Node, like: Any, axis: int) -> Any:
+def _indices_along(node: Node, like: Any, axis: int) -> Any:
     """The index of each element of an array along an axis."""
     shape = node.lengths(like)
     if is_known(shape):
@@ -166,7 +166,7 @@ def _counted(node: Node, like: Any, axis: int) -> Any:
 
 def _along_axis(node: Node, x: Any, indices: Any, axis: int) -> list[Any]:
     """Indices of each axis of ``x`` for indices of one axis."""
-    return [_from_first(node, indices, x, axis) if each == axis else _counted(node, indices, each)
+    return [_from_first(node, indices, x, axis) if each == axis else _indices_along(node, indices, each)
             for each in range(node.rank(indices))]
 
 
@@ -196,7 +196,7 @@ def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any
     if node.rank(indices) == 1:  # for one element
         return squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
     last = _indices_of_last_axis(node, indices)
-    full = [_counted(node, last[0], axis) for axis in range(batch_dims)]
+    full = [_indices_along(node, last[0], axis) for axis in range(batch_dims)]
     full += [_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
     return ops.gather_nd(x, node.lift(_stacked(node, full)))
 

@@ -189,7 +189,7 @@ def multinomial(node: Node, x: Any, *, dtype: int = 6, sample_size: int = 1, see
 # ------------------------------------------------------------------------------------------------------ signals
 
 
-def _transformed(node: Node, x: Any, axis: int, length: int | None, inverse: int, onesided: int) -> Any:
+def _fourier_transform(node: Node, x: Any, axis: int, length: int | None, inverse: int, onesided: int) -> Any:
     """The discrete Fourier transform along an axis, as a product; the last axis has real and imaginary parts."""
     axis = node.axis(axis, x)
     own = node.length(x, axis)
@@ -231,13 +231,13 @@ def _product(node: Node, x: Any, part: int, axis: int, table: np.ndarray, dtype:
 @row("DFT")
 def dft_by_attribute(node: Node, x: Any, length: Host = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
                      ) -> Any:
-    return _transformed(node, x, axis, None if length is None else int(length), inverse, onesided)
+    return _fourier_transform(node, x, axis, None if length is None else int(length), inverse, onesided)
 
 
 @row("DFT", since=20)
 def dft(node: Node, x: Any, length: Host = None, axis: Host = None, *, inverse: int = 0, onesided: int = 0) -> Any:
     place = -2 if axis is None else int(axis)
-    return _transformed(node, x, place, None if length is None else int(length), inverse, onesided)
+    return _fourier_transform(node, x, place, None if length is None else int(length), inverse, onesided)
 
 
 @row("STFT")
@@ -252,7 +252,7 @@ def stft(node: Node, x: Any, step: Host, window: Given = None, frame: Host = Non
     frames = ops.take(x, node.lift(places), axis=1)
     if window is not None:
         frames = ops.broadcast_mul(frames, ops._np_reshape(node.lift(window), newshape=(1, 1, size, 1)))
-    return _transformed(node, frames, 2, None, 0, onesided)
+    return _fourier_transform(node, frames, 2, None, 0, onesided)
 
 
 @row("MelWeightMatrix")
