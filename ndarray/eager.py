@@ -23,6 +23,7 @@ from opreg.core.rules import Attrs, Shapes, as_list
 from opreg.core.slots import Slot
 from opreg.core.spec import Shape, Spec, is_known, is_numpy_float, show, unify
 from opreg.core.subgraph import Subgraph, subgraph
+from opreg.elementwise.settings import filled_settings
 from opreg.errors import ArgumentError, ShapeError, note, other_count
 from opreg.typing import Array, ArrayModule
 
@@ -31,9 +32,11 @@ from .custom_calls import CustomRun, Wrap, custom_run
 from .device_calls import device_call
 
 if TYPE_CHECKING:
+    from opreg.elementwise.expression import OpenExpressions
+
     from .traced_rules import Recipe
 
-__all__ = ["BODY", "CachedUse", "Runner", "Prepared", "PreparedOperator", "inferred", "run", "runner_of"]
+__all__ = ["BODY", "CachedUse", "OpenUse", "Runner", "Prepared", "PreparedOperator", "inferred", "run", "runner_of"]
 
 #: Runs a traced operator by its cached body; returns the body and the results, or None if the body cannot be cached.
 BODY = Slot("bodies")
@@ -98,7 +101,7 @@ class Runner(CachedUse):
     """
 
     __slots__ = ("op", "attrs", "kernel", "shapes", "dtypes", "visible", "count", "single", "recipes", "ctx",
-                 "is_train", "takes_out", "_function", "_xp", "_copies", "_fits", "_first")
+                 "is_train", "takes_out", "by_expression", "_function", "_xp", "_copies", "_fits", "_first")
 
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
@@ -112,8 +115,9 @@ class Runner(CachedUse):
         self._function: Callable[..., Any]
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.rules.expression is None else op.rules.expression(attrs)
-        if (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
-                and all(array.dtype == dtype for array in arrays)):
+        self.by_expression: bool = (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
+                              and all(array.dtype == dtype for array in arrays))
+        if expression is not None and self.by_expression:
             function = quiet(expression.on, ctx.xp, dtype)
             self._function = function if self.shapes[0] != () else _as_array(ctx.xp, function)
         elif (on_device := None if ctx.xp is np else quiet(device_call, op, attrs, arrays, ctx, is_train, specs)):
@@ -181,6 +185,72 @@ class Runner(CachedUse):
             if not plain or array.dtype != dtype or copies[-1] or not array.flags.c_contiguous:
                 self._fits = False
         self._copies, self._first = copies, False
+
+
+class OpenRunner:
+    """What the runners of an operator for different floats share. It is also the recipe of the gradient, which reads
+    its constants as arrays.
+
+    Attributes
+    ----------
+    runner : Runner
+        The runner for the first floats.
+    recipes : dict
+        The recipes of the gradient.
+    forward : function
+        The function of the operator, as a function of its constants.
+    """
+
+    __slots__ = ("runner", "recipes", "forward", "_slope", "_used", "_constants")
+    target_results = ()
+
+    def __init__(self, runner: Runner, expressions: OpenExpressions):
+        self.runner, self.recipes = runner, dict[Any, Any]()
+        xp, dtype, slope = runner.ctx.xp, runner.dtypes[0], expressions.slope
+        self.forward = expressions.forward.open(xp, dtype)
+        self._slope: Any = None if slope is None else slope.open(xp, dtype)
+        self._used = expressions.used
+        self._constants = [[] if expression is None else quiet(expression.constants, xp, dtype)
+                           for expression in (expressions.forward, slope)]
+
+    def constants(self, numbers: Sequence[float], gradient: bool = False) -> list[Any]:
+        """The constants of the operator, or of its gradient, for some floats."""
+        dtype = self.runner.dtypes[0] if self.runner.ctx.xp is np else None
+        return quiet(filled_settings, self._constants[gradient], numbers, dtype)
+
+    def __call__(self, arrays: list[Any], targets: object = None) -> Sequence[Array | None]:
+        if self._slope is None:
+            return (None,)
+        return (self._slope(arrays[3:])(*[arrays[i] for i in self._used]),)
+
+
+class OpenUse(CachedUse):
+    """The runner of an operator for some floats, made from an `OpenRunner`."""
+
+    __slots__ = ("attrs", "single", "constants", "shared", "recipes", "_numbers")
+    count = visible = 1
+    takes_out = False
+    op = property(lambda self: self.shared.runner.op, doc="The operator.")
+    ctx = property(lambda self: self.shared.runner.ctx, doc="The device.")
+    is_train = property(lambda self: self.shared.runner.is_train, doc="The mode.")
+    shapes = property(lambda self: self.shared.runner.shapes, doc="The shape of the output, in a list.")
+    dtypes = property(lambda self: self.shared.runner.dtypes, doc="The dtype of the output, in a list.")
+
+    def __init__(self, shared: OpenRunner, attrs: Attrs, numbers: Sequence[float]):
+        self.attrs, self.shared, self.recipes, self._numbers = attrs, shared, shared.recipes, numbers
+
+    def __getattr__(self, name: str) -> Any:
+        """The function of the operator, or the constants of its gradient: many uses need only one of them."""
+        if name == "single":
+            self.single = self.shared.forward(self.shared.constants(self._numbers))
+        elif name == "constants":
+            self.constants = self.shared.constants(self._numbers, True)
+        else:
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
+    def __call__(self, arrays: Sequence[Array], out: Array | None = None) -> list[Array]:
+        return [self.single(*arrays)]  # type: ignore[misc]  # it is never None
 
 
 class _RunnerOnDevice(Runner):
@@ -315,7 +385,7 @@ PreparedOperator: TypeAlias = CachedUse | BoundRunner | FunctionRunner | CustomR
 Prepared: TypeAlias = PreparedOperator | RawGradients
 
 
-def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner:
+def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runner | OpenUse:
     """The runner of a call with complete attributes, cached if the attributes can be compared."""
     is_train = MODE.__dict__["current"]().training if op.traits.mode or op.traits.states else True
     kind: list[object] = [op, attrs, is_train, ctx]
@@ -324,10 +394,20 @@ def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runn
     for array in arrays:
         kind += array.shape, array.dtype
     key = tuple(kind)
-    runner: Runner | None = _RUNNERS[key]
+    runner: Runner | OpenUse | None = _RUNNERS[key]
     if runner is None:
         edition = EDITION[0]
-        runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
+        opened = None if op.rules.opened is None or ctx.device is not None else op.rules.opened(attrs)
+        if opened is not None:
+            kind[1] = opened[0].answers
+            open_key = tuple(kind)
+            shared: OpenRunner | None = _RUNNERS[open_key]
+            if shared is not None:
+                runner = OpenUse(shared, attrs, opened[1])
+        if runner is None:
+            runner = (Runner if ctx.device is None else _RunnerOnDevice)(op, attrs, arrays, ctx, is_train)
+            if opened is not None and runner.by_expression and arrays[0].shape != () and arrays[0].flags.c_contiguous:
+                keep(_RUNNERS, open_key, OpenRunner(runner, opened[0]), edition)
         if attrs.lasting:
             keep(_RUNNERS, key, runner, edition)
     return runner
@@ -345,7 +425,7 @@ def run(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, out: Array | 
         All outputs, then new auxiliary states if there are any.
     """
     prepared: BoundRunner | FunctionRunner | CustomRun | None = None
-    runner: Runner | None = None
+    runner: Runner | OpenUse | None = None
     if op.traits.traced and (len(op.kernels) == 1 or runs_body(op, ctx.xp)) and (
             result := BODY.function(op, attrs, arrays, ctx)) is not None:
         return result

@@ -21,7 +21,7 @@ from opreg.core.tracing import NeedsNumbers, TraceError
 from opreg.errors import NotDifferentiableError
 from opreg.typing import Array
 
-from .eager import CachedUse, Prepared, run
+from .eager import CachedUse, OpenUse, Prepared, run
 
 if TYPE_CHECKING:
     from .context import Context
@@ -236,6 +236,9 @@ def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, 
 def _trace_rule(prepared: CachedUse, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
                 needs: tuple[bool, ...], is_train: bool) -> tuple[Recipe | None, Sequence[Array | None] | None]:
     """Make a recipe, and the gradients of its first run; two None if the rule cannot have a recipe."""
+    if isinstance(prepared, OpenUse):
+        slope: Any = prepared.shared
+        return slope, slope([*out_grads, *ins, *outs, *prepared.constants])
     if not all(map(is_known, prepared.shapes)):
         return None, None
     try:

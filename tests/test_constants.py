@@ -58,6 +58,7 @@ OTHERWISE = {
         examples.pictures: TRAIN_SIZE
     """,
     "bounds on what is believed, kept or shown": """
+        builtin.elementwise.elementwise: _TRACES
         command.convert: _NAMED
         distributed.launch: _BY_CORE _MOST _LAST
         distributed.link: PATIENCE

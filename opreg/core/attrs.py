@@ -153,6 +153,13 @@ class Field:
 S = TypeVar("S", bound="Schema")
 
 
+def _key(values: Mapping[str, object]) -> tuple[tuple[object, ...], ...]:
+    """The key of named values: that of ``exact``, which is not called for most of them."""
+    return tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
+                  or (kind is float and value and value == value) else (name, exact(value))
+                  for name, value in values.items()])
+
+
 class Schema:
     """The attributes of an operator, in the order of its signature.
 
@@ -230,10 +237,7 @@ class Schema:
             For an unknown name, a missing required attribute, or a value of the wrong type.
         """
         try:
-            # The same as ``exact``, without calling it for most values.
-            key = tuple([(name, kind, value) if (kind := value.__class__) in PLAIN
-                         or (kind is float and value and value == value) else (name, exact(value))
-                         for name, value in keywords.items()])
+            key = _key(keywords)
             attributes = self._cache[key]
         except TypeError:  # a value without a key, such as an array
             key, attributes = None, None
@@ -245,9 +249,10 @@ class Schema:
 
     def _one(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
-        if not all(map(has_fixed_key, typed.values())):
-            return self.made(typed, False)
-        key = exact((*typed, *typed.values()))
+        for value in typed.values():
+            if value.__class__ not in PLAIN and value.__class__ is not float and not has_fixed_key(value):
+                return self.made(typed, False)
+        key = _key(typed)
         attributes = self._cache[key]
         if attributes is None:
             attributes = self.made(typed, True)

@@ -32,9 +32,10 @@ from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
 from .primitives import *  # noqa: F403  # formulas import primitives and expressions from here
 from .primitives import KEPT, Operand, Primitive, Term
+from .settings import Answers, Setting
 
-__all__ = ["Expression", "Instruction", "Resolved", "trace", "derive", "accepts_expression", "compiled",
-           "extract_registers", "in_order", "apply_operator"]
+__all__ = ["Expression", "Instruction", "OpenExpressions", "Resolved", "trace", "derive", "accepts_expression",
+           "compiled", "extract_registers", "in_order", "apply_operator"]
 
 # Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
@@ -73,8 +74,11 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
     for term in in_order(*terms):
         if term.prim is None:
             continue
-        args = tuple([registers[id(arg)] if isinstance(arg, Term) else float(arg) for arg in term.args])
-        key = (term.prim, exact(args))  # the number 1.0 differs from register 1, and 0.0 from -0.0
+        operands: tuple[Any, ...] = term.args
+        args: tuple[Any, ...] = tuple([registers[id(arg)] if isinstance(arg, Term) else
+                                       arg if isinstance(arg, Setting) else float(arg) for arg in operands])
+        # the number 1.0 differs from register 1, and 0.0 from -0.0
+        key = (term.prim, *[arg if isinstance(arg, Setting) else exact(arg) for arg in args])
         if key not in registers_of:
             code.append(Instruction(term.prim, args))
             registers_of[key] = len(inputs) + len(code) - 1
@@ -154,7 +158,21 @@ class Expression:
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
+        return self._bind_functions(xp, dtype, self._functions(xp))(self.constants(xp, dtype))
+
+    def open(self, xp: ArrayModule, dtype: np.dtype) -> Callable[[Sequence[Any]], Callable[..., Any]]:
+        """The function of ``on`` for any ``constants``, as a function of these."""
         return self._bind_functions(xp, dtype, self._functions(xp))
+
+    def constants(self, xp: ArrayModule, dtype: np.dtype) -> list[Any]:
+        """The constants of all instructions, in the form in which the function of ``on`` holds them; settings as they
+        are.
+
+        On the host, a ufunc takes half as long for a constant in an array of one element as for a Python number; a
+        device gets constants with the launch of the kernel.
+        """
+        return [a if xp is not np or isinstance(a, Setting) else np.asarray(a, dtype)
+                for _, args in self.code for a in args if not isinstance(a, int)]
 
     def integer_function(self, dtype: np.dtype) -> Callable[..., Any] | None:
         """The function of ``on`` for integer arrays of the host; None for other dtypes, and where the expression is
@@ -167,25 +185,23 @@ class Expression:
         """
         if dtype.kind not in "iu" or self._integer_dtype(dtype)[0] != dtype:
             return None
-        return self._bind_functions(np, dtype,
-                                    [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code])
+        functions = [(prim.resolve(np, True), args, prim.logical) for prim, args in self.code]
+        return self._bind_functions(np, dtype, functions)(self.constants(np, dtype))
 
-    def _bind_functions(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]) -> Callable[..., Any]:
-        # On the host, a ufunc takes half as long for a constant in an array of one element as for a Python number; a
-        # device gets constants with the launch of the kernel.
-        constants = [a if xp is not np else xp.asarray(a, dtype)
-                     for _, args, _ in functions for a in args if not isinstance(a, int)]
+    def _bind_functions(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]
+                  ) -> Callable[[Sequence[Any]], Callable[..., Any]]:
+        count = sum([not isinstance(a, int) for _, args in self.code for a in args])
         if len(functions) == 1 and self.result == self.arity and not functions[0][2]:
             function, args, _ = functions[0]
             inputs = [a if isinstance(a, int) else None for a in args]
             if inputs == list(range(self.arity)):
-                return function
+                return lambda constants: function
             if inputs == [None, 0] and self.arity == 1:
-                return functools.partial(function, constants[0])
+                return lambda constants: functools.partial(function, constants[0])
             if inputs == [0, None] and self.arity == 1:
-                return lambda x: function(x, constants[0])
+                return lambda constants: lambda x: function(x, constants[0])
         # Registers are the inputs, then the constants, then the results of instructions.
-        first_slot = self.arity + len(constants)
+        first_slot = self.arity + count
         numbers = iter(range(self.arity, first_slot))
 
         def register(operand: int | float) -> int:
@@ -218,7 +234,7 @@ class Expression:
         empty = [None] * (width - first_slot)
         answer = slots[register(self.result)] if len(self.results) == 1 and isinstance(self.result, int) else None
 
-        def run(*arrays: Array) -> Any:
+        def run(constants: Sequence[Any], *arrays: Array) -> Any:
             registers: list[Any] = [*arrays, *constants, *empty]
             for function, pick, single, logical, slot in steps if arrays[0].nbytes < LARGE else in_place:
                 value = function(pick(registers)) if single else function(*pick(registers))
@@ -227,7 +243,7 @@ class Expression:
                 return registers[answer]
             return self._results(xp, [*arrays, *[registers[slot] for slot in slots[first_slot:]]])
 
-        return run
+        return lambda constants: functools.partial(run, constants)
 
     def _functions(self, xp: ArrayModule) -> list[Resolved]:
         if self._resolved[0] is not xp:
@@ -310,6 +326,27 @@ class Expression:
         if isinstance(self.result, float):
             return ops._plus_scalar(ops.zeros_like(ins[0]), scalar=self.result)
         return registers[self.result]
+
+
+class OpenExpressions(NamedTuple):
+    """The expressions of an operator of one input and of its gradient, traced with settings.
+
+    Attributes
+    ----------
+    answers : Answers
+        The answers that the settings gave; they tell for which numbers the expressions hold.
+    forward : Expression
+        The operator.
+    slope : Expression or None
+        Its gradient, None if that is zero.
+    used : list of int
+        The inputs of ``slope``, among the output gradient, the input and the output.
+    """
+
+    answers: Answers
+    forward: Expression
+    slope: Expression | None
+    used: list[int]
 
 
 # Python's operators for these work on values.

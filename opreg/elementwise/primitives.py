@@ -19,6 +19,7 @@ from ..core.value import Value
 from ..typing import Array, ArrayModule
 from . import counting, integers
 from . import special_functions as special
+from .settings import Setting
 
 __all__ = ["Instruct", "Operand", "Primitive", "Term", "KEPT", "PRIMITIVES", "primitive", "astype", "polygamma",
            "where", "absolute", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "bessel_i0",
@@ -103,6 +104,9 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
     def call(*args: Operand) -> Operand:
         if any(isinstance(arg, Term) for arg in args):
             return Term(prim, args)
+        for arg in args:
+            if isinstance(arg, Setting):
+                return arg.applied(call, args)
         with np.errstate(all="ignore"):
             return float(prim.resolve(np)(*[np.float64(arg) for arg in args]))  # type: ignore[arg-type]  # no term
 
@@ -184,12 +188,14 @@ class Term:
         return less_equal(self, other)
 
 
-#: An operand of an instruction.
+#: An operand of an instruction; a `Setting` takes the place of a float.
 Operand: TypeAlias = Term | float
 
 
 def _is_constant(value: Operand, number: float) -> bool:
     """Whether a value is a constant equal to this number, with the same sign if it is zero."""
+    if isinstance(value, Setting):
+        return value.answers.equals(value, number)
     return (not isinstance(value, Term) and value == number
             and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))
 

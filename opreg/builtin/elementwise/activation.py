@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from ...core.array_module import number_on
 from ...core.attrs import Field, Fraction, Schema
@@ -181,6 +181,15 @@ def leaky_relu_grad(g, ins, outs, *, act_type, slope):
         return ops._backward_prelu(g, *ins)
     attrs = {"slope": slope} if act_type in ("leaky", "elu") else {}
     return get(f"_{act_type}").differentiate(g, ins, outs, attrs, [True])
+
+
+def _opened(attrs: Attrs) -> Any:
+    """The expressions that slopes share."""
+    opened = get(f"_{attrs['act_type']}").rules.opened if attrs["act_type"] in ("leaky", "elu") else None
+    return None if opened is None else opened(attrs)
+
+
+leaky_relu.rules.opened = _opened
 
 
 @composed(name="_backward_prelu", outputs=("data", "gamma"))

@@ -21,14 +21,15 @@ from ...backends import expressions as kernels_of_backends
 from ...core.attrs import Few, Schema
 from ...core.cache import cached
 from ...core.declarations import ZERO
-from ...core.keys import cached_by_value
+from ...core.keys import cached_by_value, exact
 from ...core.launch import Call, Rank
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_numpy_float, show, unify
 from ...core.value import Value
-from ...elementwise.expression import Expression, accepts_expression, derive, trace
+from ...elementwise.expression import Expression, OpenExpressions, accepts_expression, derive, trace
+from ...elementwise.settings import Answers
 from ...elementwise.tiling import steps
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
@@ -38,6 +39,8 @@ from ..samples import alike
 __all__ = ["elementwise", "attach", "expressions_of"]
 
 Traced = Callable[[Attrs], Expression]
+#: The largest number of traces that one operator keeps for different answers about its settings.
+_TRACES = 4
 Part = Callable[[Value, Sequence[Value], Value, Attrs], Value | None]
 
 
@@ -56,6 +59,50 @@ def expressions_of(function: Callable, arity: int) -> Traced:
         return trace(functools.partial(function, **dict(zip(names, values))), arity)
 
     return lambda attrs: at(*[attrs[name] for name in names])
+
+
+def opened(function: Callable, derivative: Callable | None, differentiable: bool
+           ) -> Callable[[Attrs], tuple[OpenExpressions, list[float]] | None]:
+    """The expressions that different floats share, of an operator of one input, by attributes. A float that is new in
+    each step then needs no new trace."""
+    forward_rule, slope_rule = Rule(function), None if derivative is None else Rule(derivative)
+    names = list(dict.fromkeys([*forward_rule.names, *([] if slope_rule is None else slope_rule.names)]))
+    known: dict[object, list[OpenExpressions]] = {}
+
+    def traced_openly(values: Sequence[Any], numbers: Sequence[float]) -> OpenExpressions:
+        answers = Answers(numbers)
+        settings = iter(answers.settings)
+        attrs = {name: next(settings) if value.__class__ is float else value for name, value in zip(names, values)}
+        forward = trace(functools.partial(function, **forward_rule.select(attrs)), 1)
+        if slope_rule is None:
+            slope = derive(forward, 0, output=True)
+        else:
+            slope = trace(functools.partial(slope_rule.function, **slope_rule.select(attrs)), 3)
+        used = slope.used
+        narrow = Expression([slope.inputs[i] for i in used], slope.term)  # type: ignore[arg-type]  # it was traced
+        return OpenExpressions(answers, forward, narrow if differentiable else None, used)
+
+    def find(attrs: Attrs) -> tuple[OpenExpressions, list[float]] | None:
+        values = [attrs[name] for name in names]
+        numbers = [value for value in values if value.__class__ is float]
+        if not numbers:
+            return None
+        others = None if len(numbers) == len(values) else exact([v for v in values if v.__class__ is not float])
+        traces = known.setdefault(others, [])
+        try:
+            for each in traces:
+                if each.answers.hold(numbers):
+                    return each, numbers
+            if len(traces) < _TRACES:
+                made = traced_openly(values, numbers)
+                if made.answers.common and made.forward.code:
+                    traces.append(made)
+                    return made, numbers
+        except (ArithmeticError, TypeError):  # the trace with floats raises a clearer error, or needs their values
+            pass
+        return None
+
+    return find
 
 
 #: The expression of a function without attributes, and a derivative: once for all forms of an operator.
@@ -182,6 +229,8 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     parts = [_backward(op, slope, f"_backward_{_stem(name)}{end}", broadcasts)
              for slope, end in zip(slopes, ends)]
     _differentiate(op, parts, broadcasts)
+    if len(arguments) == 1 and any(rule is not None and Rule(rule).names for rule in (function, *written)):
+        op.rules.opened = opened(function, written[0], op.rules.grad is not ZERO)
     return register(op, *aliases)
 
 
