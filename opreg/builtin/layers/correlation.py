@@ -523,7 +523,8 @@ def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) 
             _deposit(_swap_batch_and_group(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.row_blocks(xp, x.dtype))],
+          plan.work)
 
 
 def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
@@ -538,10 +539,11 @@ def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Pla
             _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.column_blocks(xp, x.dtype))],
+          plan.work)
 
 
-def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+def _group_by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
     """Blocks grouped by images and groups, in order: blocks of one group write overlapping rows."""
     by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
     for n, g, r in blocks:
