@@ -198,8 +198,8 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], reached: _Rea
         live = None
     checked = next(filter(None, [node.checked for node in order]), None) if finite.USED else None
     mode, choice = thread["current"](), (recorded and (checked or True), train_mode is not False)
-    token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
     try:
+        thread["set"](mode.following.get(choice) or mode.recorded(*choice))
         if not recorded:
             step: Callable[..., Any] = _IN_MODE[train_mode]
             if ENTERED:
@@ -217,7 +217,7 @@ def _walk(seeds: dict[TapeEntry, Any], leaves: Sequence[TapeNode], reached: _Rea
                         _recorded_arrays, out_grads, needs, node.in_training(train_mode)), _zeros_like, train_mode),
                     lambda _, first, second: first + second, live)
     finally:
-        thread["reset"](token)
+        thread["set"](mode)
 
 
 def _recorded_arrays(out_grads: Sequence[Any], needs: tuple[bool, ...], is_train: bool, node: TapeNode

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opreg.core.graph import Node
 from opreg.core.placeholder import resolve
 from opreg.core.rules import as_list
+from opreg.core.settings import Checked
 from opreg.errors import ArgumentError, note, other_count
 
 from .computation import compute
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CachedOp"]
 
 
-class CachedOp:
+class CachedOp(Checked):
     """A symbol as a function of arrays, its inputs in the order of ``list_inputs``.
 
     Operators run eagerly, one after the other. So autograd records them, and shapes may differ between calls. An

@@ -12,6 +12,7 @@ import numpy as np
 
 from opreg.core.array_module import _REGISTERED, Backend, Device, active, backend
 from opreg.core.mode import MODE, quiet
+from opreg.core.named_errors import name_errors
 from opreg.core.setting_reads import reads_setting
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import Array, ArrayModule
@@ -169,7 +170,12 @@ class Context(metaclass=_Contexts):
 
     def __enter__(self) -> Context:
         thread = MODE.__dict__
-        thread["set"](thread["current"]().within(self))
+        mode = thread["current"]()
+        try:
+            thread["set"](mode.within(self))
+        except BaseException:
+            thread["set"](mode)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -257,3 +263,6 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
 def set_default_context(ctx: Context) -> None:
     """Set the context of new arrays outside of ``with`` blocks, for all threads."""
     _DEFAULT[0] = Context(ctx)
+
+
+name_errors(__name__, globals(), __all__)

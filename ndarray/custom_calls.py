@@ -119,8 +119,8 @@ class CustomRun:
         """Make an operator and compute the outputs by it."""
         ctx, is_train, (shapes, dtypes), thread = self._ctx, self.is_train, self._operator_specs, MODE.__dict__
         mode = thread["current"]()
-        token = thread["set"](mode.following.get((is_train, ctx)) or mode.for_users_code(is_train, ctx))
         try:
+            thread["set"](mode.following.get((is_train, ctx)) or mode.for_users_code(is_train, ctx))
             prop = attrs.prop
             custom_op = attrs.make(ctx, [[*shape] for shape in shapes], [*dtypes])
             attrs.memo[Same(prop)] = custom_op
@@ -134,7 +134,7 @@ class CustomRun:
                 self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
                 self._checked = custom_op.__class__ if may_skip_checks(custom_op) else None
         finally:
-            thread["reset"](token)
+            thread["set"](mode)
         return [out._data for out in outs]
 
     def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
@@ -158,9 +158,10 @@ class CustomRun:
         every: list[Any] = [*out_grads, *inputs, *outs]
         read = every if len(needed) == len(every) else [every[i] for i in needed]
         mode = thread["current"]()
-        token = None if mode.training is self.is_train and current_context() is ctx else thread["set"](
-            mode.recorded(None, self.is_train).within(ctx))
+        fits = mode.training is self.is_train and current_context() is ctx
         try:
+            if not fits:
+                thread["set"](mode.recorded(None, self.is_train).within(ctx))
             if self._checked_back.get(needs) == (custom_op.__class__, needed):
                 into = [wrap(np.zeros(array.shape, array.dtype) if self._host else
                              ctx.backend.zeros(array.shape, array.dtype, ctx.device_id), ctx) for array in inputs]
@@ -174,8 +175,8 @@ class CustomRun:
                             [Spec(data.shape, data.dtype) for data in inputs], wrap)
                 self._checked_back[needs] = (custom_op.__class__, needed) if may_skip_checks(custom_op) else None
         finally:
-            if token is not None:
-                thread["reset"](token)
+            if not fits:
+                thread["set"](mode)
         return [*grads, *[None] * len(states)]
 
 

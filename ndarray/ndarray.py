@@ -529,6 +529,8 @@ class NDArray(ScalarConversions, Protocols, Methods):
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
             self._store(key, shared, basic, references)
             return
+        elif value is None:  # NumPy would convert it to NaN
+            raise ArgumentError("expected numbers to assign, got None")
         else:
             source = numbers_of(value, self._data.dtype)
             if not isinstance(self._data, np.ndarray):
@@ -550,6 +552,12 @@ class NDArray(ScalarConversions, Protocols, Methods):
                 wrote(self._data if part is None else part, None if basic else key)
         except OverflowError:  # the value exceeds the dtype: it wraps around, as in arithmetic
             self._store(key, numbers_of(value, self._data.dtype), basic, references)
+        except ValueError as error:
+            if "broadcast" not in str(error):  # it may be read-only
+                raise
+            chosen = self._data[key] if part is None else part
+            raise ShapeError(f"values of shape {show(np.shape(source))} do not broadcast to elements of shape "
+                             f"{show(chosen.shape)}") from None
 
     # --------------------------------------------------------------------------------------------- gradients
 

@@ -63,6 +63,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     "optimizer": ("opreg.train.optimizer", None),
     "opt": ("opreg.train.optimizer", None),
     "lr_scheduler": ("opreg.train.lr_scheduler", None),
+    "misc": ("opreg.train.misc", None),
     "metric": ("opreg.train.metric", None),
     "io": ("opreg.train.io", None),
     "mindrecord": ("opreg.data.mindrecord", None),

@@ -211,6 +211,7 @@ from opreg.train import kvstore as kv
 from opreg.train import kvstore as kvstore
 from opreg.train import lr_scheduler as lr_scheduler
 from opreg.train import metric as metric
+from opreg.train import misc as misc
 from opreg.train import model as model
 from opreg.train import module as mod
 from opreg.train import module as module
@@ -250,8 +251,8 @@ __all__ = [
     "initial_seed", "initializer", "int16", "int32", "int64", "int8", "int_", "intc", "intp", "io", "is_np_array",
     "is_np_shape", "is_tensor", "jacfwd", "jacrev", "jit", "jit_class", "jvp", "kv", "kvstore", "lazy_inline",
     "load_checkpoint", "load_param_into_net", "log", "long", "lr_scheduler", "manual_seed", "metric", "mindrecord",
-    "mint", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names", "nd",
-    "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
+    "mint", "misc", "mod", "model", "module", "mon", "monitor", "ms_class", "ms_function", "mutable", "name", "names",
+    "nd", "ndarray", "nn", "no_grad", "notebook", "np", "np_array", "np_shape", "npx", "num_gpus", "numpy",
     "numpy_extension", "onnx", "operator", "ops", "opt", "optimizer", "parallel", "profiler", "pytype_to_dtype",
     "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
     "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",

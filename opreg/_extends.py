@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .aliases import inner
+from .core.parameters import signature_of
 
 __all__ = ["cell_attr_register"]
 
@@ -44,7 +44,7 @@ def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | 
         raise ValueError(f"cell_attr_register: attrs must be text or a list of texts, got {attrs!r}")
 
     def wrap(init: Callable) -> Callable:
-        signature = inspect.signature(init)
+        signature = signature_of(init)
 
         @functools.wraps(init)
         def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -457,8 +457,8 @@ def did_you_mean(word: str, options: Iterable[str], *, limit: int = 12, unlisted
     return " ".join(parts) or f"None of {len(offered)} valid names is near it."
 
 
-def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, may_miss: bool = False,
-                    stacklevel: int = 1) -> None:
+def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, may_miss: bool = False
+                    ) -> None:
     """Raise an error for an unknown name that may be a misspelt missing one; warn of other unknown names.
 
     Programs give several graphs one dict, so a name that is like none is ignored. With ``may_miss`` the caller expects
@@ -488,7 +488,7 @@ def refuse_misspelt(what: str, given: Iterable[str], names: Sequence[str], *, ma
         else:
             more = ", …" if len(unknown) > 6 else ""
             text = f"the graph does not have {listed}{more}: {len(unknown)} names are ignored"
-        warnings.warn(f"{what}: {text}", UserWarning, stacklevel=stacklevel + 1)
+        warn(f"{what}: {text}")
 
 
 def refuse_keywords(function: str, keywords: Iterable[str], valid: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .core.named_errors import name_errors
 from .core.registry import get, ops
 from .ndarray import function as surfaces
 from .ndarray import io
@@ -137,6 +138,9 @@ def load(file: str | os.PathLike[str]) -> Any:
 def save(file: str | os.PathLike[str], arr: Any) -> None:
     """Write arrays, listed or by name, to a file."""
     io.save(file, arr)
+
+
+name_errors(__name__, globals(), __all__)
 
 
 def __dir__() -> list[str]:

@@ -338,7 +338,7 @@ class Domain(Checked):
         return Marker(self, name)
 
 
-class _Span:
+class _Span(Checked):
     """A stretch of a program, between ``start`` and ``stop``, or as a ``with`` statement."""
 
     name: str
@@ -429,7 +429,7 @@ class Counter(Checked):
         return self
 
 
-class Marker:
+class Marker(Checked):
     """A moment."""
 
     def __init__(self, domain: Domain, name: str):

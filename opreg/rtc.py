@@ -118,7 +118,7 @@ class CudaModule(Checked):
         return CudaKernel(function, name, parameters)
 
 
-class CudaKernel:
+class CudaKernel(Checked):
     """A compiled kernel, made by ``CudaModule.get_kernel``."""
 
     def __init__(self, function: Any, name: str, parameters: Sequence[_Parameter]):

@@ -208,6 +208,8 @@ class BoundArrays:
         todo = []
         for what, arrays, params in (("argument", self.arg_dict, arg_params),
                                   ("auxiliary state", self.aux_dict, aux_params or {})):
+            if not hasattr(type(params), "items"):
+                raise ArgumentError(f"copy_params_from: expected a dict of arrays, got {type(params).__name__}")
             for name, value in params.items():
                 if name in arrays:
                     if tuple(value.shape) != arrays[name].shape:

@@ -75,7 +75,7 @@ def _request(req: Requests, names: Sequence[str]) -> list[str]:
     if isinstance(req, str):
         return [checked(req, "all arguments")] * len(names)
     if isinstance(req, Mapping):
-        refuse_misspelt("grad_req", req, names, stacklevel=5)
+        refuse_misspelt("grad_req", req, names)
         return [checked(req.get(name, "null"), name) for name in names]
     if isinstance(req, (list, tuple)):
         if len(req) != len(names):
@@ -95,7 +95,7 @@ def _order_arrays(what: str, arrays: Values | Gradients | None, nodes: Sequence[
         if arrays:
             _check_names(what, nodes, ", or give arrays as a list")
         missing = [name for name in names if name not in arrays]
-        refuse_misspelt(what, arrays, names, stacklevel=5)
+        refuse_misspelt(what, arrays, names)
         if missing and not partial:
             raise ArgumentError(f"{what}: missing {', '.join(missing)}; the graph has {', '.join(names)}")
         return [arrays.get(name) for name in names]
@@ -293,7 +293,7 @@ def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, S
     if others:
         warnings.warn(f"simple_bind: {others} ignored: keywords are shapes of arguments, as tuples",
                       UserWarning, stacklevel=5)
-    refuse_misspelt("simple_bind", shapes, names, stacklevel=5)
+    refuse_misspelt("simple_bind", shapes, names)
     return {name: shapes[name] for name in names if name in shapes}
 
 
@@ -337,7 +337,7 @@ class _ArraySource:
 
     def __init__(self, shared: Sequence[str] | None, executor: Executor | None, pool: dict[str, NDArray] | None,
                  names: Sequence[str]):
-        refuse_misspelt("shared_arg_names", shared or (), names, stacklevel=5)
+        refuse_misspelt("shared_arg_names", shared or (), names)
         if pool is not None and not isinstance(pool, dict):
             raise ArgumentError(f"shared_buffer: expected a dict of NDArrays, got {type(pool).__name__}")
         self._shared, self._executor, self._pool = frozenset(shared or ()), executor, pool

@@ -106,7 +106,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             The outputs; the next forward writes into the same arrays.
         """
         inside, me = self._inside, get_ident()  # the code of _exclusive, inline: the call would take six times as long
-        inside.append(me)
+        inside += (me,)
         if inside[1] != me:
             self._refuse(me)
         try:
@@ -157,7 +157,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         users' operators, the auxiliary states that it began with. It changes no auxiliary states.
         """
         inside, me = self._inside, get_ident()  # the code of _exclusive, inline: the call would take six times as long
-        inside.append(me)
+        inside += (me,)
         if inside[1] != me:
             self._refuse(me)
         try:
@@ -288,7 +288,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
             When no optimizer was set.
         """
         inside, me = self._inside, get_ident()  # the code of _exclusive, inline: the call would take six times as long
-        inside.append(me)
+        inside += (me,)
         if inside[1] != me:
             self._refuse(me)
         try:

@@ -148,12 +148,13 @@ def in_mode(function: Callable[[], object], ctx: Context, is_train: bool) -> Non
     if ENTERED:
         function = functools.partial(_step_on_device, function, ctx)
     thread = MODE.__dict__
-    token = thread["set"](thread["current"]().for_users_code(is_train, ctx))
+    mode = thread["current"]()
     try:
+        thread["set"](mode.for_users_code(is_train, ctx))
         with np.errstate(all="ignore"):
             function()
     finally:
-        thread["reset"](token)
+        thread["set"](mode)
 
 
 def _step_on_device(function: Callable[[], object], ctx: Context) -> None:

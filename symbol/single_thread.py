@@ -33,7 +33,7 @@ class SingleThread:
     def _exclusive(self) -> Iterator[None]:
         """A block of code for one thread at a time. The same thread may enter again, as users' operators do."""
         inside, me = self._inside, get_ident()
-        inside.append(me)
+        inside += (me,)  # no call, after which an interrupt could come before the block
         if inside[1] != me:
             self._refuse(me)
         try:

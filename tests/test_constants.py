@@ -43,6 +43,7 @@ OTHERWISE = {
         builtin.quantized.ranges: ENDS EDGES
         builtin.quantized.conversion: _SMOOTH
         core.generators: _STATE
+        core.host_memory: _TRIM _MAP
         core.processor: _PAGE _UNITS
         nn.ops.primitives: _SEEDS
         contrib.amp: _FLAGS

@@ -17,6 +17,7 @@ import pytest
 
 import opreg as mx
 from opreg.core.value import METHODS, Value
+from tests.cuda.compiled import folder
 from tests.questions import of_each
 
 ROOT = Path(__file__).parent.parent
@@ -121,7 +122,7 @@ def test_mypy_sees_mistakes_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("\n".join([*head, *[line for line, _ in WRONG]]))
     found = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", "--no-error-summary",
-         "--hide-error-context", f"--cache-dir={tmp_path / 'cache'}", str(PROGRAM), "wrong.py", "public.py"],
+         "--hide-error-context", f"--cache-dir={folder() / 'mypy'}", str(PROGRAM), "wrong.py", "public.py"],
         capture_output=True, text=True, check=False, cwd=tmp_path,
         env={**os.environ, "MYPYPATH": str(ROOT)})
     assert not found.stderr, found.stderr

@@ -7,19 +7,22 @@ has a better one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ..backends import expressions as kernels_of_backends
+from ..backends.blas import multiplier
 from ..core.launch import Call, Rank
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs, Rule
+from ..core.spec import is_single_or_double
 from ..core.tracing import NeedsNumbers
 from ..core.value import Value
-from ..elementwise.loop_text import bound_loop, prepared_loop
+from ..elementwise.loop_runs import bound_loop, prepared_loop
 from ..elementwise.loops import Loop, Sets, gradients
 from ..elementwise.rows import RowLayout
 from ..typing import Array, ArrayModule
@@ -45,7 +48,13 @@ def looped(op: Op) -> Callable[[F], F]:
 
         @op.in_parts  # no body: it is the loop
         def loop_in_parts(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Callable[..., Any]:
-            return prepared_loop(loop_of(attrs, arrays), xp, arrays, _stated_dtype(attrs))
+            run = prepared_loop(loop_of(attrs, arrays), xp, arrays, _stated_dtype(attrs))
+            folded = rule(attrs).on([array.shape for array in arrays])
+            if xp is not np or not _adds_rows(folded, arrays, _stated_dtype(attrs)):
+                return run
+            total, view, shape = _sum_by_product(folded, xp, arrays[0]), folded.view[1:], folded.results[0]
+            return lambda data, out=None: (total(data.reshape(view)).reshape(shape)
+                                           if out is None and data.flags.c_contiguous else run(data, out=out))
 
         attach_loops(op, lambda call: rule(call.attrs).on([array.shape for array in call.ins]),
                      lambda call: loop_of(call.attrs, call.ins))
@@ -83,6 +92,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
     of_ufuncs = unfolded or loop_of
 
     def accepts(call: Call) -> str | None:
+        call.details = None
         loop = of_ufuncs(call)
         if isinstance(loop, str):
             return loop
@@ -94,11 +104,29 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
 
     @op.kernel("ufuncs", bound=True, accepts=accepts, rank=Rank.OPERATOR)
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
-        loop = of_ufuncs(call)
+        loop, folded = of_ufuncs(call), loop_of(call)
         assert isinstance(loop, Loop)
+        if isinstance(folded, Loop) and call.ins[0].flags.c_contiguous and _adds_rows(
+                folded, call.ins, call.outs[0].dtype):
+            rows, out = call.ins[0].reshape(folded.view[1:]), call.outs[0].reshape(folded.view[2])
+            return [functools.partial(_sum_by_product(folded, call.xp, rows), rows, out)]
         return bound_loop(loop, call.xp, call.ins, call.outs, call.scratch)
 
     kernels_of_backends.attach_loop(op, loop_of, loop_ufuncs)
+
+
+def _adds_rows(loop: Loop, ins: Sequence[Array], result: np.dtype | None) -> bool:
+    """Whether a loop does nothing but add rows of floating-point values."""
+    code, dtype = loop.rows.expression.code, ins[0].dtype
+    return (len(code) == 1 and code[0].prim.name == "row_sum" and loop.axes == (1,) and len(loop.view) == 3
+            and loop.view[0] == 1 and 0 not in loop.view and is_single_or_double(dtype) and result in (None, dtype))
+
+
+def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., Array]:
+    """A function of rows, and optionally of an output, that adds the rows by a product with ones, which takes a half to
+    a twentieth of the time of ufuncs."""
+    ones = xp.ones(loop.view[1], like.dtype)
+    return functools.partial(multiplier(xp, ones, like.reshape(loop.view[1:])), ones)
 
 
 def _stated_dtype(attrs: Attrs) -> Any:

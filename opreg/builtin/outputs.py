@@ -19,6 +19,11 @@ __all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_in
            "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
+def _known_to(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of another operator that an operator has, too."""
+    return {name: value for name, value in attrs.items() if name in op.signature.schema}
+
+
 def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     """Declare that each of two operators, linear in its first input, is the gradient of the other.
 
@@ -32,13 +37,10 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         ``op``, unless it has one.
     """
 
-    def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
-        return {name: value for name, value in attrs.items() if name in other.signature.schema}
-
     @op.grad
     def pair_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         behind = (*ins[1:], ins[0]) if like else ins[1:]
-        return (back.current(g, *behind, **common(attrs, back)), *[None] * (len(ins) - 1))
+        return (back.current(g, *behind, **_known_to(back, attrs)), *[None] * (len(ins) - 1))
 
     linear(back, op, slice(1, -1 if like else None))
 
@@ -46,7 +48,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         @back.infer
         def pair_back_infer(g: Shape, *rest: Shape, **attrs: Any) -> Shape:
             *others, x = rest
-            typed = op.complete(common(attrs, op))
+            typed = op.complete(_known_to(op, attrs))
             inferred = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
             combined_shape(back.signature.arguments(attrs)[0], g, inferred)
             return x
@@ -80,8 +82,7 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
     @op.grad
     def linear_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         other = getattr(ops, adjoint) if isinstance(adjoint, str) else adjoint.current
-        schema = other.signature.schema
-        kwargs = {name: value for name, value in attrs.items() if name in schema and name not in without}
+        kwargs = {name: value for name, value in _known_to(other, attrs).items() if name not in without}
         return (other(g, *ins[others], **kwargs), *[None] * (len(ins) - 1))
 
 
@@ -107,9 +108,6 @@ def declare_gradient(op: Op, *backs: Op) -> None:
     """
     signature = op.signature
 
-    def common(attrs: Mapping[str, Any], other: Op) -> dict[str, Any]:
-        return {name: value for name, value in attrs.items() if name in other.signature.schema}
-
     def place_of(head: str, outputs: Sequence[str]) -> int:
         return outputs.index(head[2:]) if head[2:] in outputs else 0
 
@@ -124,7 +122,7 @@ def declare_gradient(op: Op, *backs: Op) -> None:
         values = {**dict(zip(outputs, outs)), **dict(zip(inputs, ins))}
         gradients: dict[str, Any] = {}
         for back in backs:
-            back_attrs = back.complete(common(attrs, back))
+            back_attrs = back.complete(_known_to(back, attrs))
             results = named_results(back, back_attrs, inputs)
             if not any(need for name, need in zip(inputs, needs) if name in results):
                 continue
@@ -133,8 +131,8 @@ def declare_gradient(op: Op, *backs: Op) -> None:
                 place = place_of(name, outputs)
                 arguments.append(values[name] if name in values else
                              ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
-            declare_array_function = back.current(*arguments, **back_attrs)
-            gradients.update(zip(results, [declare_array_function] if len(results) == 1 else declare_array_function))
+            found = back.current(*arguments, **back_attrs)
+            gradients.update(zip(results, [found] if len(results) == 1 else found))
         return [gradients.get(name) for name in inputs]
 
     for back in backs:
@@ -143,7 +141,7 @@ def declare_gradient(op: Op, *backs: Op) -> None:
 
         @back.infer
         def named_infer(*shapes: Shape, back: Op = back, **attrs: Any) -> list[Shape | None]:
-            names, typed = back.signature.arguments(attrs), op.complete(common(attrs, op))
+            names, typed = back.signature.arguments(attrs), op.complete(_known_to(op, attrs))
             shape_of = dict(zip(names, shapes))
             inputs, outputs = signature.inputs(typed), signature.outputs(typed)
             known_shapes: list[Shape | None] = [shape_of[name] for name in inputs]

@@ -376,11 +376,12 @@ def map_samples(function: Callable[..., Any], values: Sequence[BatchedValue], si
         raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, which would differ from "
                             "sample to sample: return the new value")
     entries = {**trace.samples, **trace.outside()}
-    token = MODE.set(MODE.current().but(np_shape=True))
+    mode = MODE.current()
     try:
+        MODE.set(mode.but(np_shape=True))
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
     finally:
-        MODE.reset(token)
+        MODE.set(mode)
     argument_ids = {id(value) for value, _ in values}
     results = [BatchedValue(ops._copy(value) if id(value) in argument_ids else value, batched)
                for value, batched in map(entries.__getitem__, heads)]

@@ -259,15 +259,13 @@ class BoundTrace:
             quiet(segment.run)
             return
         thread = MODE.__dict__
-        # In a plan for training, steps that compute as in inference set the mode themselves.
-        mode = thread["current"]()
-        token, tracer = thread["set"](mode.recorded(False, self.plan.is_train)), thread["tracer"]
-        thread["tracer"] = None
-        trace, STATE.trace = STATE.trace, None
-        observer, STATE.observer = STATE.observer, None
-        runs, STATE.runs = STATE.runs, self.runs
-        outside, STATE.outside = STATE.outside, None
+        mode, tracer = thread["current"](), thread["tracer"]
+        trace, observer, runs, outside = STATE.trace, STATE.observer, STATE.runs, STATE.outside
         try:
+            # In a plan for training, steps that compute as in inference set the mode themselves.
+            thread["set"](mode.recorded(False, self.plan.is_train))
+            thread["tracer"] = STATE.trace = STATE.observer = STATE.outside = None
+            STATE.runs = self.runs
             if self.quiet and not segment.fresh and current_context() is self.ctx:
                 quiet(segment.run)
                 return
@@ -279,9 +277,9 @@ class BoundTrace:
                 else:
                     segment.run()
         finally:
-            thread["reset"](token)
             thread["tracer"] = tracer
             STATE.trace, STATE.observer, STATE.runs, STATE.outside = trace, observer, runs, outside
+            thread["set"](mode)
 
     def free(self, idle: list[BoundTrace]) -> None:
         """Release the memory; results that Python calls stored are dropped."""

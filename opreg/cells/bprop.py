@@ -7,7 +7,6 @@ can be differentiated again.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
+from ..core.parameters import signature_of
 from ..core.rules import as_list
 from ..core.spec import is_floating, show
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note, warn
@@ -45,7 +45,7 @@ def _inputs(cell: Cell, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
     """The inputs of ``construct`` with defaults filled in, as ``bprop`` receives them, and their keywords."""
     if not kwargs and cell._construct_arity == len(args):
         return list(args), []
-    bound = inspect.signature(cell.construct).bind(*args, **kwargs)
+    bound = signature_of(cell.construct).bind(*args, **kwargs)
     bound.apply_defaults()
     return [*bound.args, *bound.kwargs.values()], list(bound.kwargs)
 
@@ -74,7 +74,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
     except Exception as error:
         note(error, f"in the bprop of Cell {cell.path}")
         if isinstance(error, TypeError) and not takes_count(cell.bprop, len(values) + 1):
-            names = [*inspect.signature(cell.construct).parameters][:len(inputs)]
+            names = [*signature_of(cell.construct).parameters][:len(inputs)]
             note(error, "its arguments are the inputs, the output and the output gradient: bprop(self, "
                         f"{', '.join([*names, 'out', 'dout'])})")
         raise
@@ -244,7 +244,7 @@ def _trace_application(trace: FunctionTracer, cell: Cell, args: tuple[Any, ...],
     leaves: list[Tensor] = []
     structure = flatten(inputs, leaves)
     record = _Call(cell, structure, len(leaves), trace.reference(cell))
-    words = [parameter.name for parameter in inspect.signature(cell.construct).parameters.values()]
+    words = [parameter.name for parameter in signature_of(cell.construct).parameters.values()]
 
     def run(slots: Sequence[TracedTensor]) -> list[TensorBase]:
         values = rebuild(structure, iter(slots))

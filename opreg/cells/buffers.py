@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.settings import Checked
 from ..core.spec import show
 from ..errors import ArgumentError, WrongNameError, did_you_mean
 from .handles import Hook, HookHandle, Hooks
@@ -16,7 +17,7 @@ from .tensor import Tensor, has_values
 __all__ = ["Buffer", "BufferContainer", "IncompatibleKeys"]
 
 
-class Buffer:
+class Buffer(Checked):
     """A tensor that becomes a buffer of a Cell when it is assigned to an attribute.
 
     Parameters

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import numpy as np
 
 from ..core.mode import MODE
+from ..core.parameters import signature_of
 from ..core.reports import NotebookTable
 from ..core.settings import check_arguments
 from ..core.spec import as_dtype, is_floating
@@ -143,15 +143,15 @@ class Cell(ParameterContainer, NotebookTable):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any], training: bool) -> Any:
         attributes, thread = self.__dict__, MODE.__dict__
-        frame, layer, token = thread["frame"], attributes["_layer"], None
+        frame, layer, mode = thread["frame"], attributes["_layer"], None
         apart = frame is None or layer is None  # inner layers of this library need no check: their caller is known
-        if apart:
-            thread["frame"] = layer
-        if self._has_mode:
-            mode = thread["current"]()
-            if mode.training is not training:
-                token = thread["set"](mode.recorded(None, training))
+        if self._has_mode and (now := thread["current"]()).training is not training:
+            mode = now
         try:
+            if apart:
+                thread["frame"] = layer
+            if mode is not None:
+                thread["set"](mode.recorded(None, training))
             if attributes["_plain"]:
                 return self.construct(*args, **kwargs)
             out = self._run_with_all(args, kwargs)
@@ -165,10 +165,10 @@ class Cell(ParameterContainer, NotebookTable):
             note(error, f"in Cell {self.path}")
             raise
         finally:
-            if token is not None:
-                thread["reset"](token)
             if apart:
                 thread["frame"] = frame
+            if mode is not None:
+                thread["set"](mode)
 
     def _explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Extend an error caused by unfit inputs with an explanation, so that it does not blame the weights."""
@@ -375,7 +375,7 @@ class Cell(ParameterContainer, NotebookTable):
 
     def set_inputs(self, *inputs: object, **kwargs: object) -> None:
         """Store inputs for ``get_inputs``, without other effects: compiled functions take any shapes."""
-        names = inspect.signature(self.construct).parameters
+        names = signature_of(self.construct).parameters
         refuse_keywords("set_inputs", [name for name in kwargs if name not in names], names)
         self.__dict__["_described_inputs"] = kwargs or inputs
 
@@ -545,7 +545,7 @@ def _dtype_difference(cell: Cell, inputs: Sequence[object]) -> str | None:
 def _arity(construct: Callable[..., Any]) -> int:
     """The number of positional inputs of a ``construct`` without defaults; -1 for others."""
     try:
-        parameters = list(inspect.signature(construct).parameters.values())[1:]
+        parameters = list(signature_of(construct).parameters.values())[1:]
     except (TypeError, ValueError):
         return -1
     plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)

@@ -72,20 +72,7 @@ class CodeReads(ValueReads):
         read = (_READ_BY[name] for name in named & _READ_BY.keys())
         new = named.union(*read, self._texts if self._by_text else ()) - self._names
         self._names |= new
-        for name, is_read in names_loaded.scope.items():
-            value = scope.get(name, ABSENT)
-            if value is not ABSENT or not hasattr(builtins, name):
-                value = self._first_value((id(scope), name), value, is_read)
-                if is_read:
-                    label = f"the global {name}"
-                    self.comparisons.entry(scope, name, value, label)
-                    self._read_existing(value, label)
-            elif is_read:
-                self.comparisons.missing(scope, name, "a global like a built-in function")
-                if name not in _BUILT_IN:
-                    value = vars(builtins)[name]
-                    self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
-                    self.read(value, f"the built-in {name}")
+        self._read_names(names_loaded, scope)
         self._note_stores(names_loaded, scope)
         self._updates.update(names_loaded.changes.values())
         for owner in tuple(self._owners):
@@ -115,6 +102,27 @@ class CodeReads(ValueReads):
                 self._read_module(name)
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))
+        self._read_functions_of(code)
+
+    def _read_names(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
+        """Note the globals and built-ins that code loads, and their values."""
+        for name, is_read in names_loaded.scope.items():
+            value = scope.get(name, ABSENT)
+            if value is not ABSENT or not hasattr(builtins, name):
+                value = self._first_value((id(scope), name), value, is_read)
+                if is_read:
+                    label = f"the global {name}"
+                    self.comparisons.entry(scope, name, value, label)
+                    self._read_existing(value, label)
+            elif is_read:
+                self.comparisons.missing(scope, name, "a global like a built-in function")
+                if name not in _BUILT_IN:
+                    value = vars(builtins)[name]
+                    self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
+                    self.read(value, f"the built-in {name}")
+
+    def _read_functions_of(self, code: types.CodeType) -> None:
+        """Note the functions that have this code."""
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
             functions = [referrer for referrer in gc.get_referrers(code) if isinstance(referrer, types.FunctionType)]

@@ -423,8 +423,9 @@ class _Run:
 
     def __init__(self, compiled: Compiled, function: Callable, plan: BoundTrace, count: int, needs: tuple[bool, ...],
                  idle: list[BoundTrace]):
-        self.compiled, self.function, self.plan, self.needs = compiled, function, plan, needs
-        self.count, self.spent, self.idle, self.is_train = count, False, idle, MODE.current().training
+        self.plan, self.idle = plan, idle  # set first, since ``__del__`` frees the plan
+        self.compiled, self.function, self.needs, self.count, self.spent = compiled, function, needs, count, False
+        self.is_train = MODE.current().training
         self.drawn = {}
 
     def back(self, attrs: _Run, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],

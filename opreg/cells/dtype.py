@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.named_errors import name_errors
 from ..core.spec import as_dtype, is_floating
 from ..errors import DTypeError, did_you_mean
 from ..typing import DTypeLike
@@ -276,3 +277,6 @@ def promote_number(a: DTypeLike, number: Number) -> np.dtype:
     if isinstance(number, numbers.Integral):
         return int64.dtype if array_dtype is bool_ else array_dtype.dtype
     return float32.dtype
+
+
+name_errors(__name__, globals(), ["dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype"])

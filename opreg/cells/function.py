@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
@@ -13,6 +12,7 @@ from opreg.ndarray.overwritten import Changed, overwritten_error
 
 from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
+from ..core.parameters import signature_of
 from ..core.registry import ops
 from ..core.rules import as_list
 from ..core.versions import LATEST, write_count, written
@@ -102,7 +102,7 @@ class _Function:
         setup = cls.setup_context is not _Function.setup_context
         if not kwargs and not setup:
             return args
-        bound = inspect.signature(cls.forward).bind(*(() if setup else (None,)), *args, **kwargs)
+        bound = signature_of(cls.forward).bind(*(() if setup else (None,)), *args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
             raise ArgumentError(f"{cls.__name__}.apply: backward returns gradients by position: forward must take "
@@ -245,7 +245,7 @@ class _Call(Application):
             return [*outs, *self.keep(slots, changed, outs)]
 
         places: list[int | None] = []
-        words = [parameter for parameter in inspect.signature(self.function.forward).parameters if parameter != "ctx"]
+        words = [parameter for parameter in signature_of(self.function.forward).parameters if parameter != "ctx"]
         outs = traced(trace, self, _APPLIED, self.leaves, names(words, self.inputs[2]), run)
         results: list[Any] = [out if wanted else ops.BlockGrad(out) for out, wanted in zip(outs, self.differentiable)]
         for i, (result, at) in enumerate(zip(results, places)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import weakref
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from ..core.mode import MODE, Mode, Scope
+from ..core.parameters import signature_of
 from ..errors import ArgumentError, note, user_line, warn
 from .context_settings import check_setting
 from .state import STATE
@@ -48,7 +48,7 @@ def _code(function: Callable) -> object:
 def takes_count(function: Callable[..., Any], count: int) -> bool:
     """Whether a function accepts this many arguments."""
     try:
-        inspect.signature(function).bind(*[None] * count)
+        signature_of(function).bind(*[None] * count)
     except (TypeError, ValueError):
         return False
     return True
@@ -58,17 +58,22 @@ class running_hook:
     """A context in which a hook runs, in the mode of its Cell. An exception gets a note that names the hook; if the
     hook does not take its arguments, a second one lists them."""
 
-    __slots__ = ("_kind", "_hook", "_owner", "_arguments", "_token")
+    __slots__ = ("_kind", "_hook", "_owner", "_arguments", "_mode")
 
     def __init__(self, kind: str, hook: Hook, owner: object, arguments: tuple[str, ...]):
         self._kind, self._hook, self._owner, self._arguments = kind, hook, owner, arguments
 
     def __enter__(self) -> None:
-        self._token = MODE.set(MODE.current().recorded(None, getattr(self._owner, "training", None)))
+        self._mode = mode = MODE.current()
+        try:
+            MODE.set(mode.recorded(None, getattr(self._owner, "training", None)))
+        except BaseException:
+            MODE.set(mode)
+            raise
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
                  traceback: TracebackType | None) -> None:
-        MODE.reset(self._token)
+        MODE.set(self._mode)
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
             if isinstance(error, TypeError) and not takes_count(self._hook.function, len(self._arguments)):

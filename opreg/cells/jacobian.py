@@ -116,6 +116,8 @@ def jvp(fn: Callable[..., Any], inputs: Several, v: Several, has_aux: bool = Fal
     if len(values) != len(along):
         raise ArgumentError(f"jvp: expected {len(values)} directions, one for each input, got {len(along)}")
     for i, (value, direction) in enumerate(zip(values, along)):
+        if not isinstance(value, TensorBase):
+            raise ArgumentError(f"jvp: input {i} must be a Tensor, got {type(value).__name__}")
         if not isinstance(direction, TensorBase):
             raise ArgumentError(f"jvp: direction {i} must be a Tensor, got {type(direction).__name__}")
         if value.shape != direction.shape:
@@ -168,6 +170,8 @@ def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool =
     array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
+    if not callable(fn):
+        raise ArgumentError(f"jacrev: expected a function or a Cell, got {type(fn).__name__}")
     positions = positions_of(grad_position)
 
     def jacobian(*args: Any, **kwargs: Any) -> Any:

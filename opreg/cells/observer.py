@@ -26,6 +26,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
 from ..core.comparisons import ABSENT, PLAIN
+from ..core.parameters import annotations_of
 from ..core.registry import count_of_names
 from ..core.setting_reads import READERS
 from ..custom.purity import METHODS
@@ -88,15 +89,21 @@ class Observer(CodeReads):
             code = getattr(callback, "__code__", None)
             if code is not None:
                 self._users[id(code)] = False
-        self._before, STATE.observer = STATE.observer, self
-        self.reads.observer, self._outside = self, sys._getframe(1)
-        self._profile = sys.getprofile()
-        if self._profile is not None and not callable(self._profile):
-            self._profile.disable()  # cProfile of Python 3.11, which cannot be called from here
-        sys.setprofile(self._profiler())
+        self._outside, self._profile = sys._getframe(1), sys.getprofile()
+        profiler = self._profiler()
+        try:
+            self._before, STATE.observer = STATE.observer, self
+            self.reads.observer = self
+            if self._profile is not None and not callable(self._profile):
+                self._profile.disable()  # cProfile of Python 3.11, which cannot be called from here
+            sys.setprofile(profiler)
+        except BaseException:
+            self._stop_watching()
+            raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _stop_watching(self) -> None:
+        """Restore the thread's observer and profile function."""
         sys.setprofile(None)
         if callable(self._profile):
             sys.setprofile(self._profile)
@@ -104,6 +111,9 @@ class Observer(CodeReads):
             self._profile.enable()
         STATE.observer, self._before = self._before, None
         self.reads.observer = self._outside = None
+
+    def __exit__(self, *_: object) -> None:
+        self._stop_watching()
         for cls in self._hooked:
             unhook(cls)
         if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(STATES):
@@ -233,7 +243,7 @@ class Observer(CodeReads):
                 self._read_function(about)
                 self.comparisons.entry(vars(about), "__signature__", vars(about).get("__signature__", ABSENT),
                                        f"the signature of {about.__qualname__}")
-            self.read(getattr(about, "__annotations__", None), f"annotations of {about!r}")
+            self.read(annotations_of(about), f"annotations of {about!r}")
         elif code in TELLING_METHODS:
             expression = TELLING_METHODS[code]
             content = eval(expression.format("about"))
@@ -330,9 +340,9 @@ class Observer(CodeReads):
         if user is None:
             if is_side_effect(frame, self._outside):
                 return False
-            self._codes.append(code)
             user = self._users[id(code)] = is_user_code(code) and not is_of_library(
                 code, frame.f_globals.get("__name__"))
+            self._codes.append(code)
         return user
 
     def _note_begin(self, frame: types.FrameType) -> None:

@@ -189,23 +189,25 @@ class _TapePullback(Pullback):
             self._variables = [*arguments, *trained]
             of_weights = begin(trained, again)
             entries += of_weights
-        choice = again or recording_value(), None
-        token = thread["set"](mode.following.get(choice) or mode.recorded(*choice))
         surrounding = STATE.weights
-        if weights:
-            STATE.weights = (*surrounding, *weights)
-        STATE.nested = again
         try:
+            choice = again or recording_value(), None
+            thread["set"](mode.following.get(choice) or mode.recorded(*choice))
+            if weights:
+                STATE.weights = (*surrounding, *weights)
+            STATE.nested = again
             out = inputs.call(function, arguments)
             # A weight that is a result gets the value that it had while the function ran.
             self.heads = [out] if out.__class__ is Tensor and not first_only else [
                 _variable(head, head._entry) if isinstance(head, Parameter) else as_tensor(head)
                 for head in _heads(function, out, first_only)]
         finally:
-            thread["reset"](token)
             STATE.nested, STATE.weights = nested, surrounding
-            if weights:
-                end(trained, of_weights, again)
+            try:
+                thread["set"](mode)
+            finally:
+                if weights:
+                    end(trained, of_weights, again)
         self.out = out if again else _drop_record(out)
 
     def _input_gradients(self, out_grads: Sequence[Tensor] | None, keep: bool

@@ -55,7 +55,10 @@ def _derivative_of(curve: Callable[[TensorBase], Any], tangent: TensorBase) -> C
 
 def _floating_tensors(values: Several) -> list[TensorBase]:
     """Tensors in a list, with integers cast to float32."""
-    listed = [values] if isinstance(values, TensorBase) else values
+    listed: Any = values if isinstance(values, (list, tuple)) else [values]
+    for each in listed:
+        if not isinstance(each, TensorBase):
+            raise ArgumentError(f"expected tensors, got {type(each).__name__}")
     return [each if is_floating(each._dt) else each._cast(np.dtype(np.float32)) for each in listed]
 
 

@@ -21,6 +21,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core import host_memory
 from ..core.array_module import put
 from ..core.mode import MODE, quiet
+from ..core.named_errors import name_errors
 from ..core.op import Op
 from ..core.patches import Patched
 from ..core.registry import ops
@@ -398,6 +399,10 @@ class OpenTensor(Tensor):
         raise ArgumentError(f"a tensor of shape {show(self._shape)} has no values: it only describes an argument for "
                             f"set_inputs")
 
+    def copy(self) -> Tensor:
+        """This tensor, which never changes."""
+        return self
+
     def __repr__(self) -> str:
         return f"Tensor(shape={list(self._shape)}, dtype={self.dtype}, value=\n)"
 
@@ -741,3 +746,6 @@ def take_masked(value: Any, mask: Any) -> Tensor:
     """The slices where a mask over the first axes holds, stacked."""
     rows = value.reshape((mask.size, *value.shape[mask.ndim:]))
     return ops._contrib_boolean_mask(rows, mask.reshape((mask.size,)))
+
+
+name_errors(__name__, globals(), ["from_numpy"])

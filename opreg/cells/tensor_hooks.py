@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.settings import Checked
 from ..core.spec import Spec
 from ..errors import ArgumentError
 from .gradient_tags import INPUT_TAG, Gradients, Link, checked_gradients, spec_of, tag, through_hooks
@@ -26,7 +27,7 @@ T = TypeVar("T")
 V = TypeVar("V", bound=TensorBase | NDArray)
 
 
-class HookBackward:
+class HookBackward(Checked):
     """An operator that returns its tensors, and calls a function with their gradients in backward.
 
     Parameters
@@ -75,7 +76,7 @@ class HookBackward:
         return f"Prim[HookBackward]<cell_id={self.cell_id}>"
 
 
-class InsertGradientOf:
+class InsertGradientOf(Checked):
     """An identity operator whose gradient passes through a function.
 
     Parameters

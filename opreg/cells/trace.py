@@ -145,14 +145,19 @@ class FunctionTracer(Tracer):
     def __enter__(self) -> FunctionTracer:
         # Code that stops recording blocks the gradient of values that join meanwhile. All shapes are known here: a 0 is
         # an empty dimension, as outside of traces.
-        token = MODE.set(MODE.current().but(recording=True, np_shape=True))
-        self._before.append((STATE.trace, MODE.tracer, token))
-        STATE.trace = MODE.tracer = self
+        mode = MODE.current()
+        self._before.append((STATE.trace, MODE.tracer, mode))
+        try:
+            STATE.trace = MODE.tracer = self
+            MODE.set(mode.but(recording=True, np_shape=True))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        STATE.trace, MODE.tracer, token = self._before.pop()
-        MODE.reset(token)
+        STATE.trace, MODE.tracer, mode = self._before.pop()
+        MODE.set(mode)
 
     @property
     def root(self) -> FunctionTracer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
-import inspect
 import operator
 import types
 import weakref
@@ -22,6 +21,7 @@ from ..core import effects
 from ..core.comparisons import CONTAINERS, elements
 from ..core.graph import Entry
 from ..core.mode import MODE, Recording
+from ..core.parameters import signature_of
 from ..core.spec import Shape
 from ..errors import OpError, note
 from . import tree
@@ -321,7 +321,7 @@ def _names(function: Callable[..., Any], arguments: Structure) -> list[str]:
     """Names of the tensors among the arguments, from the signature."""
     try:
         target = function.construct if hasattr(function, "construct") else function
-        words = [p.name for p in inspect.signature(target).parameters.values()]
+        words = [p.name for p in signature_of(target).parameters.values()]
     except (TypeError, ValueError):
         words = []
     positional, (_, keys, parts) = arguments[2][0][2], arguments[2][1]
@@ -336,7 +336,7 @@ def symbol_of(cell: Cell, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Symb
     specs: list[tuple[Shape | None, np.dtype | None]] = [
         (leaf, np.dtype(np.float32)) if _is_shape(leaf) else (leaf.shape, leaf._data.dtype) for leaf in leaves]
     if not inputs:
-        parameters = inspect.signature(cell.construct).parameters.values()
+        parameters = signature_of(cell.construct).parameters.values()
         needed = [p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty]
         arguments, specs = [tree.LEAF] * len(needed), [(None, None)] * len(needed) + specs
     structure = Structure(("list", None, (Structure(("list", None, tuple(arguments))), keywords)))

@@ -11,6 +11,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.comparisons import PLAIN, plain_key
+from ..core.named_errors import name_errors
 from ..errors import ArgumentError
 from .class_hooks import attributes_of
 from .tensor_base import TensorBase
@@ -361,3 +362,6 @@ def _key(constant: Any) -> Hashable:
     if cls is range:
         return range, repr(constant)
     return plain_key(constant) if issubclass(cls, PLAIN) else (cls, id(constant))
+
+
+name_errors(__name__, globals(), ["mutable"])

@@ -44,24 +44,34 @@ def begin(arrays: Iterable[NDArray], inner: bool = False) -> list[TapeEntry]:
     """
     if inner:
         ONE_THREAD.acquire()
-    entries = []
-    with _COUNTING:
-        for array in arrays:
-            entry = array._entry
-            if entry is None:
-                target = array._gradient_target if isinstance(array, Parameter) else None
-                entry = array._entry = SharedVariable(array, target), 0
-            else:
-                node = _origin(entry)
-                if isinstance(node, SharedVariable):
-                    node.users += 1
-                if inner or node.op is not None:
-                    data = [array._data]
-                    entry = array._entry = CopiedVariable(FRESH, None, (entry,), data, data, 1, array._ctx, frame()), 0
-                else:
-                    entry = node, 0
-            entries.append(entry)
+    entries: list[TapeEntry] = []
+    try:
+        with _COUNTING:
+            for array in arrays:
+                entries += _variable_of(array, inner),
+    except BaseException:
+        end(arrays, entries, inner)
+        raise
     return entries
+
+
+def _variable_of(array: NDArray, inner: bool) -> TapeEntry:
+    """Make an array a variable, and return its entry."""
+    entry = array._entry
+    if entry is None:
+        target = array._gradient_target if isinstance(array, Parameter) else None
+        entry = array._entry = SharedVariable(array, target), 0
+        return entry
+    node = _origin(entry)
+    if inner or node.op is not None:
+        data = [array._data]
+        entry = CopiedVariable(FRESH, None, (entry,), data, data, 1, array._ctx, frame()), 0
+        array._entry = entry
+    else:
+        entry = node, 0
+    if isinstance(node, SharedVariable):
+        node.users += 1
+    return entry
 
 
 def end(arrays: Iterable[NDArray], entries: Iterable[TapeEntry], inner: bool = False) -> None:

@@ -8,7 +8,7 @@ arrays compute in the widest dtype of their inputs, and all others in the dtype 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -204,18 +204,22 @@ def convert_symbol(sym: Symbol, target_dtype: Any = "float16", target_dtype_ops:
         return [(same, i) for i in range(node.count)]
 
     changed = rewrite(graph, change)
-    arguments, states = changed.variables()
-    casts = {*(data_names or _inputs(sym)), *(node.name for node in states)}
-    narrow = _narrow(changed, half, casts) if cast_optional_params else set()
-    dtypes = {node: half if node in narrow else "float32" for node in [*arguments, *states]
-              if node.name not in (data_names or _inputs(sym))}
+    return Symbol(_declared(changed, half, data_names or _inputs(sym), cast_optional_params).heads)
 
-    def declared(node: Node, inputs: list[Entry]) -> list[Entry] | None:
+
+def _declared(graph: Graph, half: str, inputs: Iterable[str], cast_optional_params: bool) -> Graph:
+    """A graph whose weights and states have their dtypes declared; inputs have none."""
+    inputs = set(inputs)
+    arguments, states = graph.variables()
+    narrow = _narrow(graph, half, inputs.union(node.name for node in states)) if cast_optional_params else set()
+    dtypes = {node: half if node in narrow else "float32" for node in [*arguments, *states] if node.name not in inputs}
+
+    def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
         if node not in dtypes:
             return None
         return [(node.copy((), tags={"__dtype__": str(_FLAGS[as_dtype(dtypes[node]).name])}), 0)]
 
-    return Symbol(rewrite(changed, declared).heads)
+    return rewrite(graph, change)
 
 
 def _operators(halves: Sequence[str] | None, full: Sequence[str] | None) -> tuple[set[str], set[str], set[str]]:

@@ -161,10 +161,10 @@ class _Thread(threading.local):
     np_shape: bool = _chosen("np_shape")
     np_array: bool = _chosen("np_array")
     blocked: int = _chosen("blocked")
-    #: Get the mode; set it, which returns a token; and restore the mode from before a token.
+    #: Get the mode, and set it. An interrupt may arrive right after the call that sets it, so this call stands in the
+    #: ``try`` whose ``finally`` restores the mode before.
     current: Callable[[], Mode]
-    set: Callable[[Mode], contextvars.Token[Mode]]
-    reset: Callable[[contextvars.Token[Mode]], None]
+    set: Callable[[Mode], object]
     #: A context without numeric warnings and without choices.
     quiet: contextvars.Context
     #: The tracer of ``opreg.cells`` that traces the running code; None for eager code. It observes reads of the mode,
@@ -179,7 +179,7 @@ class _Thread(threading.local):
         self.quiet.run(np.seterr, all="ignore")
         nothing = Mode(self.quiet.run, **_NOTHING)
         variable = contextvars.ContextVar("opreg", default=nothing)
-        self.current, self.set, self.reset, self.frame = variable.get, variable.set, variable.reset, None
+        self.current, self.set, self.frame = variable.get, variable.set, None
         self.tracer = None
 
 
@@ -253,8 +253,14 @@ class Scope:
         thread = MODE.__dict__
         mode = thread["current"]()
         after = mode.following.get(self._key) or mode.keep(self._key, self._next(mode))
-        self._entered = mode, after, getattr(self, "_entered", None)
-        thread["set"](after)
+        before = getattr(self, "_entered", None)
+        try:
+            self._entered = mode, after, before
+            thread["set"](after)
+        except BaseException:
+            self._entered = before
+            thread["set"](mode)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -305,7 +311,11 @@ class Recording(Scope):
     def __enter__(self) -> Recording:
         thread = MODE.__dict__
         mode = thread["current"]()
-        thread["set"](mode.following.get(self._choice) or mode.recorded(*self._choice))
+        try:
+            thread["set"](mode.following.get(self._choice) or mode.recorded(*self._choice))
+        except BaseException:
+            thread["set"](mode)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -17,6 +17,7 @@ from ..errors import (
     ArgumentError,
     OpError,
     as_op_error,
+    is_ours,
     is_users,
     missing_arguments,
     note,
@@ -24,9 +25,9 @@ from ..errors import (
     unknown_keyword,
 )
 from .setting_reads import READERS
-from .settings import expected_words
+from .settings import Checked, expected_words
 
-__all__ = ["name_errors", "named", "bind"]
+__all__ = ["CheckedMethods", "name_errors", "named", "bind"]
 
 R = TypeVar("R")
 
@@ -52,7 +53,7 @@ def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterabl
 
 
 def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
-    """A function whose errors name it.
+    """A function whose errors name it; a method's errors name the object's class, too.
 
     Examples
     --------
@@ -81,22 +82,25 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
 def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
                ) -> Exception:
     """An exception, or the error that names the function, and the argument if one has the wrong kind."""
-    name = function.__name__
+    name, signature = function.__name__, inspect.signature(function)
     assert error.__traceback__ is not None
     if is_users(error.__traceback__.tb_next):
         return error
     begins = re.match(rf"(operator |\w+\.)?{name}\b", str(error))
+    if args and "self" in signature.parameters:
+        name, args = f"{type(args[0]).__name__}.{name}", args[1:]
+        signature = signature.replace(parameters=[*signature.parameters.values()][1:])
     if isinstance(error, OpError):
         if begins:
             return error
-        told = _wrong_kind(name, inspect.signature(function).bind(*args, **keywords))
+        told = _wrong_kind(name, signature.bind(*args, **keywords))
         if told is None:
             note(error, f"in {name}")
         return told or error
     if begins and error.__traceback__.tb_next is not None:
         return as_op_error(error)
     try:
-        told = _wrong_kind(name, bind(name, inspect.signature(function), args, keywords))
+        told = _wrong_kind(name, bind(name, signature, args, keywords))
     except ArgumentError as wrong_call:
         told = wrong_call
     return as_op_error(error, name) if told is None else told.with_traceback(error.__traceback__)
@@ -150,3 +154,22 @@ def _wrong_kind(name: str, bound: inspect.BoundArguments) -> ArgumentError | Non
             told.__suppress_context__ = True
             return told
     return None
+
+
+class CheckedMethods(Checked):
+    """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
+    methods of users' subclasses stay as they are.
+
+    Examples
+    --------
+    >>> from opreg.train.stores import KVStore
+    >>> KVStore().init("a", valeu=1)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: KVStore.init() takes no keyword 'valeu'. Did you mean 'value'? Valid: key, value.
+    """
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        for name, function in [*vars(cls).items()]:
+            if isinstance(function, types.FunctionType) and is_ours(function) and not name.startswith("_"):
+                setattr(cls, name, named(function))

@@ -286,6 +286,20 @@ def counted(returned: object) -> str:
 
 
 def does_nothing(code: types.CodeType) -> bool:
-    """Whether a body is only ``pass``, ``return`` or a docstring."""
-    return all(step.opname in ("RESUME", "NOP", "RETURN_CONST", "RETURN_VALUE") or step.opname.startswith("LOAD_CONST")
-               for step in dis.get_instructions(code))
+    """Whether a body is only ``pass``, ``return None`` or a docstring.
+
+    Examples
+    --------
+    >>> def later(): "To be written."
+    >>> does_nothing(later.__code__), does_nothing((lambda: 0).__code__)
+    (True, False)
+    """
+    return _instructions(code) == _NOTHING
+
+
+def _instructions(code: types.CodeType) -> list[tuple[str, Any]]:
+    return [(step.opname, step.argval) for step in dis.get_instructions(code) if step.opname != "NOP"]
+
+
+#: Instructions of a body that does nothing; each version of Python has its own.
+_NOTHING = _instructions((lambda: None).__code__)

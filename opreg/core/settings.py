@@ -138,10 +138,23 @@ def _is_int(value: object) -> bool:
     return _is_number(value) and hasattr(type(value), "__index__")
 
 
-def _of_each(allows: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Whether a value is a sequence, and no text, whose items are allowed."""
+def _of_each(allows: Callable[[Any], bool], count: int | None = None) -> Callable[[Any], bool]:
+    """Whether a value is a sequence, and no text, whose items are allowed, and of which there are ``count``."""
     return lambda value: (isinstance(value, Iterable) and hasattr(type(value), "__len__") and not isinstance(
-        value, (str, bytes)) and getattr(value, "ndim", 1) != 0 and all(map(allows, value)))
+        value, (str, bytes)) and getattr(value, "ndim", 1) != 0 and count in (None, len([*value]))
+        and all(map(allows, value)))
+
+
+def _derives(value: object, base: str) -> bool:
+    """Whether the class of a value derives from one with a name."""
+    return any(each.__name__ == base for each in type(value).__mro__)
+
+
+_of_names = _of_each(lambda name: isinstance(name, str))
+
+
+def _is_mapping(value: object) -> bool:
+    return hasattr(type(value), "keys") and hasattr(type(value), "__getitem__")
 
 
 #: Annotations that are checked: the values that they allow, and the words for them.
@@ -160,7 +173,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "NDArray": (lambda value: hasattr(value, "shape"), "an array"),
     "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
     "Sequence[int]": (_of_each(_is_int), "a tuple of ints"),
-    "Cell": (lambda value: any(base.__name__ == "Cell" for base in type(value).__mro__), "a Cell"),
+    "Cell": (lambda value: _derives(value, "Cell"), "a Cell"),
     "Callable": (callable, "a function"),
     "ArrayLike": (lambda value: hasattr(type(value), "dtype") or _is_number(value) or isinstance(value, bool),
                   "a tensor or a number"),
@@ -168,11 +181,28 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
                    or _is_number(value), "a tensor, a number or a list of numbers"),
     "Tensor": (lambda value: hasattr(type(value), "dtype"), "a tensor"),
     "Sequence[TensorLike]": (lambda value: isinstance(value, (list, tuple)), "a list of tensors"),
+    "Mapping": (_is_mapping, "a dict"),
+    "Sequence[Callable]": (_of_each(callable), "a list of functions"),
+    "Sequence[str]": (lambda value: isinstance(value, Iterator) or _of_names(value), "a list of names"),
+    "tuple[float, float]": (_of_each(_is_number, 2), "two numbers"),
+    "Symbol": (lambda value: hasattr(type(value), "list_arguments"), "a Symbol"),
+    "Module": (lambda value: _derives(value, "Module"), "a Module"),
+    "BaseModule": (lambda value: _derives(value, "BaseModule"), "a module"),
+    "Monitor": (lambda value: hasattr(value, "install"), "a Monitor"),
+    "Sampler": (lambda value: hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__"), "a sampler"),
+    "LRScheduler": (callable, "a scheduler"),
+    "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
+    "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (len(pair) > 1 and isinstance(pair[0], str))),
+                     "a list of pairs of a name and a shape"),
+    "Settings": (lambda value: _is_mapping(value) or _of_each(lambda pair: len(pair) == 2)(value), "a dict"),
 }
 #: Annotations that stand for others.
 _STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]",
               "AnyShape": "int | Sequence[int]", "ShapeLike": "int | Sequence[int]",
-              "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]"}
+              "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]",
+              "Callbacks": "Callable | Sequence[Callable] | None", "Weights": "Mapping | None",
+              "Sequence[Block]": "Sequence[Callable]", "Transform": "Callable",
+              "GradReq": "str | Sequence[str] | Mapping", "Requests": "str | Sequence[str] | Mapping"}
 
 
 def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
@@ -310,7 +340,7 @@ def expected_words(value: object, annotation: object) -> str:
 def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
     """The checks of an annotation's types; none if one of the types has no check."""
     kinds = [each for kind in kinds_of(annotation) for each in kinds_of(_STAND_FOR.get(kind, kind))]
-    kinds = ["Callable" if kind.startswith("Callable[") else kind for kind in kinds]
+    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[")) else kind for kind in kinds]
     return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()
 
 

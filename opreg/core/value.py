@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import operator
@@ -15,6 +14,7 @@ from ..errors import ArgumentError
 from .arguments import LateSignature, method_signature, ordered_inputs, split
 from .dispatch import apply
 from .op import Op
+from .parameters import signature_of
 from .patches import Patched
 from .registry import REGISTERED, get, ops
 from .rules import Attrs
@@ -244,7 +244,7 @@ def arithmetic(title: str) -> Callable:
         def wrapper(*operands: object, **named: object) -> Any:
             return function(*operands, **{ours.get(key, key): value for key, value in named.items()})
 
-        wrapper.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        wrapper.__signature__ = signature_of(function)  # type: ignore[attr-defined]
         doc += f" They may be named ``{first}`` and ``{second}``, too."
     for surface in (function, wrapper):
         surface.__name__ = surface.__qualname__ = title

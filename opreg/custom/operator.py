@@ -21,6 +21,7 @@ from typing import (
     overload,
 )
 
+from ..core.named_errors import name_errors
 from ..core.op import Op
 from ..core.registry import count_of_names, find, get, names
 from ..core.registry import register as enter
@@ -431,3 +432,6 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
 
 
 register("custom_op")(CustomOpProp)
+
+
+name_errors(__name__, globals(), __all__)

@@ -13,6 +13,7 @@ from ..core.cache import Recent
 from ..core.dispatch import call
 from ..core.invalidation import renew
 from ..core.op import Op
+from ..core.parameters import signature_of
 from ..core.rules import AttrsRule, Rule
 from ..core.value import Value
 from ..errors import (
@@ -69,7 +70,7 @@ class RegisteredProp(UsersSchema):
         self._code, self._defaults = getattr(make, "__code__", None), getattr(make, "__defaults__", None)
         self._named = dict(getattr(make, "__kwdefaults__", None) or {})
         fields, is_open = [], False
-        for parameter in list(inspect.signature(prop.__init__).parameters.values())[1:]:
+        for parameter in list(signature_of(prop.__init__).parameters.values())[1:]:
             if parameter.kind is parameter.VAR_KEYWORD:
                 is_open = True
             elif parameter.kind is not parameter.VAR_POSITIONAL:
@@ -260,9 +261,9 @@ def _has_rule(op_type: str, prop: type[CustomOpProp], name: str, parameters: Seq
     if method is None:
         return False
     try:
-        inspect.signature(method).bind(None, *parameters)
+        signature_of(method).bind(None, *parameters)
     except TypeError:
-        raise ArgumentError(f"register({op_type!r}): {prop.__name__}.{name} takes {inspect.signature(method)}, "
+        raise ArgumentError(f"register({op_type!r}): {prop.__name__}.{name} takes {signature_of(method)}, "
                             f"expected ({', '.join(['self', *parameters])})") from None
     return True
 

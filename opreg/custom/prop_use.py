@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
-import inspect
 import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from ..core.cache import Recent
 from ..core.keys import Same
 from ..core.op import Op
+from ..core.parameters import signature_of
 from ..core.rules import Dtypes, Shapes, as_list, counted, warn_of_none
 from ..core.spec import Shape, TypeFlag, is_known
 from ..core.value import Value
@@ -170,12 +170,12 @@ class PropUse(Use):
         """Add to an exception the expected parameters of a method, if it cannot be called with these."""
         kind = type(self.prop)
         try:
-            inspect.signature(getattr(self.prop, method)).bind(*args)
+            signature_of(getattr(self.prop, method)).bind(*args)
         except (TypeError, ValueError):
             base = next(cls for cls in reversed(kind.__mro__) if hasattr(cls, method))
-            expected = ", ".join(inspect.signature(getattr(base, method)).parameters)
+            expected = ", ".join(signature_of(getattr(base, method)).parameters)
             with contextlib.suppress(TypeError, ValueError):  # no signature
-                note(error, f"{kind.__name__}.{method} takes {inspect.signature(getattr(kind, method))}, expected "
+                note(error, f"{kind.__name__}.{method} takes {signature_of(getattr(kind, method))}, expected "
                             f"({expected})")
 
     def explain(self, error: BaseException) -> None:

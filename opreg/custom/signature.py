@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.attrs import REQUIRED, AsDefault, Few, Field, Schema
 from ..core.op import Op
+from ..core.parameters import annotations_of, signature_of
 from ..core.signature import GIVEN_INPUTS
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, Where, did_you_mean, is_transient, warn
@@ -49,7 +50,7 @@ class Signature(NamedTuple):
 def hints(function: Callable) -> dict[str, Any]:
     """Types of the annotated parameters, without annotations that cannot be evaluated."""
     types = {}
-    for name, hint in getattr(function, "__annotations__", {}).items():
+    for name, hint in annotations_of(function).items():
         try:
             while isinstance(hint, str):
                 hint = eval(hint, function.__globals__)
@@ -84,7 +85,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
         raise TypeError(f"define: expected a function, got {what}{name}")
     title = f"define: {getattr(function, '__name__', function)}"
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):
         raise ArgumentError(f"{title} has no readable signature: write a def that calls it") from None
     title += str(signature.replace(return_annotation=signature.empty))
@@ -283,7 +284,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     if what not in _RULES:  # the rule is a kernel, or one that only built-in operators declare
         return
     try:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
     except (TypeError, ValueError):
         return
     parameters = [*signature.parameters.values()]
@@ -320,7 +321,7 @@ def check_keywords(method: Callable, names: Sequence[str], title: str) -> None:
     if function in _CHECKED:
         return
     try:
-        signature = inspect.signature(method)
+        signature = signature_of(method)
     except (TypeError, ValueError):
         return
     try:

@@ -20,6 +20,7 @@ from opreg.ndarray import _internal as operators
 
 from ..core.files import open_to_read
 from ..core.named_errors import name_errors
+from ..core.settings import number
 from ..errors import ArgumentError, DTypeError, ShapeError, refuse_keywords, warn
 from . import codec
 
@@ -237,6 +238,10 @@ def random_size_crop(src: NDArray, size: Sequence[int], area: float | Sequence[f
     """
     area = old_area("random_size_crop", area, keywords)
     lowest, highest = (area, 1.0) if isinstance(area, Number) else area  # type: ignore[misc]
+    for limit in (lowest, highest):
+        number("random_size_crop: area", limit, 0)
+    for limit in ratio:
+        number("random_size_crop: ratio", limit, 0, inside=True)
     height, width, _ = src.shape
     for _ in range(10):
         target = random.uniform(lowest, highest) * (height * width)  # type: ignore[arg-type]

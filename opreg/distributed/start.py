@@ -54,18 +54,7 @@ def main(argv: Sequence[str]) -> int:
     child = os.fork()
     if not child:
         os.close(ours)
-        os.environ[LIFELINE] = str(theirs)
-        die_with(parent)
-        pid = os.getpid()
-        try:
-            _run(list(argv))
-        finally:
-            if os.getpid() == pid:  # a forked child of the program also gets here, and must not do this
-                # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
-                # process before it has ended MPI, and the other ranks would wait forever.
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                with suppress(OSError):
-                    os.write(theirs, OVER)
+        _run_as_child(argv, parent, theirs)
         return 0  # the interpreter ends as usual, with its exit handlers
     os.close(theirs)
     ended: list[int] = []  # signals that this process has sent to end the rank
@@ -103,6 +92,22 @@ def main(argv: Sequence[str]) -> int:
             wait_for_others(lock)
             remove_unused(since, _LAST)
     return code if code >= 0 else 128 - code
+
+
+def _run_as_child(argv: Sequence[str], parent: int, lifeline: int) -> None:
+    """Run the program, and tell the parent over the pipe when it is over."""
+    os.environ[LIFELINE] = str(lifeline)
+    die_with(parent)
+    pid = os.getpid()
+    try:
+        _run(list(argv))
+    finally:
+        if os.getpid() == pid:  # a forked child of the program also gets here, and must not do this
+            # An interrupt comes twice, from MPI's launcher and from the parent: the second one would kill this
+            # process before it has ended MPI, and the other ranks would wait forever.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            with suppress(OSError):
+                os.write(lifeline, OVER)
 
 
 def _take_input(rank: int) -> None:

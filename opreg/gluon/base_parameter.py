@@ -127,6 +127,9 @@ class Parameter(Checked):
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] = []
+        #: For devices with even and odd ``device_typeid``: by number, the device's place in ``_ctx_list``. Parameters
+        #: of other libraries copy it or look up the place.
+        self._ctx_map: list[list[int | None]] = [[], []]
         self._trainer: Any = None
         # While the shape is unknown: initializer, contexts, the initializer of all parameters, and values that were
         # set.
@@ -386,7 +389,11 @@ class Parameter(Checked):
 
     def _init_impl(self, data: NDArray, contexts: Sequence[Context]) -> None:
         """Make arrays of these values on the contexts."""
-        self._ctx_list = list(contexts)
+        self._ctx_list, self._ctx_map = list(contexts), [[], []]
+        for place, ctx in enumerate(contexts):
+            places = self._ctx_map[ctx.device_typeid & 1]
+            places += [None] * (ctx.device_id + 1 - len(places))
+            places[ctx.device_id] = place
         self._data = [gluon_value(data.copyto(ctx).tostype(self._stype)) for ctx in self._ctx_list]
         self._init_grad()
 

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any, Self
 
+from ..errors import ArgumentError
+
 __all__ = ["HookHandle"]
 
 _NUMBERS = itertools.count()
@@ -21,6 +23,8 @@ class HookHandle:
     @classmethod
     def of(cls, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> HookHandle:
         """Register a hook."""
+        if not callable(hook):
+            raise ArgumentError(f"expected a function as a hook, got {type(hook).__name__}")
         handle = cls()
         handle.attach(hooks, hook)
         return handle

@@ -16,6 +16,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.parameters import signature_of
 from ..errors import ArgumentError
 
 __all__ = ["EQ", "NE", "LT", "LE", "GT", "GE", "INC_NEITHER", "INC_LEFT", "INC_RIGHT", "INC_BOTH", "IN", "NOT_IN",
@@ -233,7 +234,7 @@ def check_element_type_of_dict(arg_name: str, arg_value: dict[Any, Any], key_typ
 def args_type_check(*type_args: Any, **type_kwargs: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: arguments of the function must have these types, by position or name; None is accepted."""
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
-        signature = inspect.signature(function)
+        signature = signature_of(function)
         expected = signature.bind_partial(*type_args, **type_kwargs).arguments
 
         @functools.wraps(function)

@@ -121,10 +121,17 @@ class Drawing:
         drawing.__name__, drawing.__doc__ = name, function.__doc__
         return drawing
 
+    def __dir__(self) -> list[str]:
+        return sorted(self._names)
 
-_RANDOM = Drawing(("uniform", "normal", "lognormal", "exponential", "laplace", "gumbel", "logistic", "rayleigh",
-                   "weibull", "pareto", "power", "gamma", "beta", "chisquare",
+
+_RANDOM = Drawing(("uniform", "normal", "rand", "randn", "randint", "lognormal", "exponential", "laplace", "gumbel",
+                   "logistic", "rayleigh", "weibull", "pareto", "power", "gamma", "beta", "chisquare",
                    "multivariate_normal", "choice"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *functions.FUNCTIONS, "linalg", "random"})
 
 
 def __getattr__(name: str) -> Any:

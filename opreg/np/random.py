@@ -125,6 +125,10 @@ def randint(low: int, high: int | None = None, size: Any = None, dtype: DTypeLik
     """Random integers from ``low`` to before ``high``; with one argument, from 0."""
     ends = (0, low) if high is None else (low, high)
     shape = _shape(size)
+    if ctx is IN_GRAPH:
+        draw = symbols_of.surface("_random_randint")
+        drawing = draw(low=ends[0], high=ends[1], shape=shape, dtype=np.dtype(np.int64)).as_np_ndarray()
+        return _cast_and_store(drawing, dtype, out)
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
         return new_array(np.zeros(shape, np.int64 if dtype is None else dtype), ctx)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from opreg.cells.cell import Cell
 from opreg.core.graph import Graph, Node
+from opreg.core.parameters import signature_of
 from opreg.core.placeholder import resolve
 from opreg.core.spec import ANY, Shape, Spec, as_dtype, parse_shape
 from opreg.errors import ArgumentError, did_you_mean
@@ -164,7 +164,7 @@ def _cell(cell: Cell, inputs: Any) -> GraphFacts:
     variables = {node.name: node for node in graph.nodes if node.op is None}
     shapes: dict[Node, Shape | None] = {}
     dtypes: dict[Node, np.dtype | None] = {}
-    inputs_by_name = dict(zip(inspect.signature(cell.construct).parameters, values))
+    inputs_by_name = dict(zip(signature_of(cell.construct).parameters, values))
     for name, value in [*inputs_by_name.items(), *[(parameter.name, parameter) for parameter in cell.get_parameters()]]:
         if name in variables:
             shapes[variables[name]] = value if isinstance(value, tuple) else value.shape

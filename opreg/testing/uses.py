@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -24,6 +23,7 @@ from opreg.symbol.symbol import create
 from ..core import generators
 from ..core.mode import Recording
 from ..core.op import Op
+from ..core.parameters import signature_of
 from ..core.registry import get
 from ..core.rules import as_list
 from ..core.spec import is_floating, is_numpy_float
@@ -235,7 +235,7 @@ def parameter_names(function: Callable[..., Any], count: int, skipped: int = 0) 
     name."""
     names = []
     try:
-        for parameter in list(inspect.signature(function).parameters.values())[skipped:]:
+        for parameter in list(signature_of(function).parameters.values())[skipped:]:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 names.append(parameter.name)
     except (TypeError, ValueError):

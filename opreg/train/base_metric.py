@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.named_errors import name_errors
-from ..core.settings import Checked
+from ..core.named_errors import CheckedMethods, name_errors
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .named import Named
 
@@ -61,7 +60,7 @@ def check_label_shapes(labels: Any, preds: Any, wrap: bool = False, shape: bool 
 
 
 @METRICS.of
-class EvalMetric(Checked):
+class EvalMetric(CheckedMethods):
     """A value accumulated over batches. A subclass adds to ``sum_metric`` and ``num_inst`` in ``update``, and to
     ``global_sum_metric`` and ``global_num_inst`` if there is a value that ``reset_local`` does not reset.
 

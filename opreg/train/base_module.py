@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,10 +15,11 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..base import _as_list as _as_list
-from ..core.settings import Checked, whole_number
+from ..core.named_errors import CheckedMethods
+from ..core.settings import whole_number
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
-from ..errors import ArgumentError, OpError, did_you_mean
+from ..errors import ArgumentError, OpError, did_you_mean, warn
 from ..training_line import TrainingLine
 from . import metric as metrics
 from .checkpoint import BatchEndParam, prefix_names, split
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["BaseModule"]
 
 #: Weights or auxiliary states by name.
-Params: TypeAlias = Mapping[str, NDArray] | None
+Weights: TypeAlias = Mapping[str, NDArray] | None
 #: A function, or several, called at an event.
 Callbacks: TypeAlias = Callable[..., object] | Sequence[Callable[..., object]] | None
 #: A logger, or the module ``logging``.
@@ -80,7 +80,7 @@ def _check_names_match(data_names: Sequence[str], data_shapes: Descriptions, nam
 def _object(text: str, throw: bool) -> None:
     if throw:
         raise ArgumentError(text)
-    warnings.warn(text, stacklevel=3)
+    warn(text)
 
 
 def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data_shapes: Descriptions,
@@ -94,7 +94,7 @@ def _parse_data_desc(data_names: Sequence[str], label_names: Sequence[str], data
     return data, labels
 
 
-class BaseModule(Checked):
+class BaseModule(CheckedMethods):
     """A network that can be trained.
 
     A subclass defines ``bind``, ``init_params``, ``get_params``, ``init_optimizer``, ``forward``, ``backward``,
@@ -132,7 +132,7 @@ class BaseModule(Checked):
         """Make arrays and plans for inputs of these shapes."""
         raise NotImplementedError
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Initialize the weights."""
         raise NotImplementedError
@@ -187,7 +187,7 @@ class BaseModule(Checked):
 
     # ------------------------------------------------------------------------------------- weights
 
-    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+    def set_params(self, arg_params: Weights, aux_params: Weights, allow_missing: bool = False, force_init: bool = True,
                    allow_extra: bool = False) -> None:
         """Set the weights."""
         self.init_params(None, arg_params, aux_params, allow_missing, force_init, allow_extra)
@@ -324,7 +324,7 @@ class BaseModule(Checked):
             epoch_end_callback: Callbacks = None, batch_end_callback: Callbacks = None, kvstore: Store = "local",
             optimizer: str | Optimizer = "sgd", optimizer_params: Settings = (("learning_rate", 0.01),),
             eval_end_callback: Callbacks = None, eval_batch_end_callback: Callbacks = None,
-            initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+            initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
             allow_missing: bool = False, force_rebind: bool = False,
             force_init: bool = False, begin_epoch: int = 0, num_epoch: int | None = None,
             validation_metric: metrics.MetricLike | None = None, monitor: Monitor | None = None,

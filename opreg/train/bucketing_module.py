@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,8 +18,8 @@ from opreg.symbol.symbol import Symbol
 from ..core.files import atomic_writes
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
-from ..errors import ArgumentError, FileFormatError
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
+from ..errors import ArgumentError, FileFormatError, warn
+from .base_module import SMALL, BaseModule, GradReq, Logger, Settings, Store, Weights
 from .base_optimizer import Optimizer
 from .checkpoint import load_params
 from .initializer import InitializerLike
@@ -127,7 +126,7 @@ class BucketingModule(BaseModule):
 
     @staticmethod
     def load_dict(sym_dict: Mapping[Any, Symbol] | None = None, sym_gen: SymbolMaker | None = None,
-                  default_bucket_key: Any = None, arg_params: Params = None, aux_params: Params = None,
+                  default_bucket_key: Any = None, arg_params: Weights = None, aux_params: Weights = None,
                   **kwargs: Any) -> BucketingModule:
         """A module from symbols by key, and weights."""
         needed: dict[str, object] = dict(sym_dict=sym_dict, sym_gen=sym_gen, arg_params=arg_params,
@@ -235,19 +234,18 @@ class BucketingModule(BaseModule):
         for module in self._buckets.values():
             module.params_initialized = True
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights; see ``Module.init_params``."""
         if self.params_initialized and not force_init:
-            warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
-                          stacklevel=2)
+            warn("the weights are set already, init_params leaves them; force_init=True sets them again")
             return
         self._needs("binded")
         self._buckets[self._default_bucket_key].init_params(initializer, arg_params, aux_params, allow_missing,
                                                             force_init, allow_extra)
         self._mark_initialized()
 
-    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+    def set_params(self, arg_params: Weights, aux_params: Weights, allow_missing: bool = False, force_init: bool = True,
                    allow_extra: bool = False) -> None:
         """Set the weights; see ``Module.set_params``."""
         self._needs("binded")

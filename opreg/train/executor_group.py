@@ -123,7 +123,7 @@ class DataParallelExecutorGroup(GroupSteps):
         if isinstance(grad_req, str):
             return {name: grad_req if name in usual else "null" for name in self.arg_names}
         if isinstance(grad_req, Mapping):
-            refuse_misspelt("bind: grad_req", grad_req, self.arg_names, stacklevel=5)
+            refuse_misspelt("bind: grad_req", grad_req, self.arg_names)
             return {name: grad_req.get(name, "write" if name in usual else "null") for name in self.arg_names}
         if len(grad_req) != len(self.arg_names):
             raise ArgumentError(f"bind: grad_req: {other_count(self.arg_names, len(grad_req), 'request')}")

@@ -19,7 +19,7 @@ from ..data.batches import DataDesc, DataIter, Descriptions, NDArrayIter
 from ..errors import ArgumentError, ShapeError
 from ..training_line import TrainingLine
 from . import metric as metrics
-from .base_module import SMALL, Callbacks, Logger, Params, Store, _call, _callback_list
+from .base_module import SMALL, Callbacks, Logger, Store, Weights, _call, _callback_list
 from .bucketing_module import BucketingModule
 from .callback import LogValidationMetricsCallback
 from .checkpoint import BatchEndParam, load_checkpoint, save_checkpoint
@@ -76,8 +76,8 @@ class FeedForward(Checked):
 
     def __init__(self, symbol: Symbol | Callable[[Any], Symbol], ctx: Context | Sequence[Context] | None = None,
                  num_epoch: int | None = None, epoch_size: int | None = None, optimizer: str | Optimizer = "sgd",
-                 initializer: InitializerLike = SMALL, numpy_batch_size: int = 128, arg_params: Params = None,
-                 aux_params: Params = None, allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any):
+                 initializer: InitializerLike = SMALL, numpy_batch_size: int = 128, arg_params: Weights = None,
+                 aux_params: Weights = None, allow_extra_params: bool = False, begin_epoch: int = 0, **kwargs: Any):
         self.symbol: Any = symbol if hasattr(symbol, "list_arguments") else None
         self.sym_gen: Any = None if self.symbol is not None else symbol
         if self.symbol is None and not callable(symbol):

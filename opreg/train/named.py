@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..core.json_text import json_of
+from ..core.parameters import signature_of
 from ..core.settings import PLAIN, kinds_of
 from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean
 
@@ -110,13 +110,15 @@ class Named(dict[str, type]):
 
     def _fits(self, cls: type, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         try:
-            inspect.signature(cls).bind(*args, **kwargs)
+            signature_of(cls).bind(*args, **kwargs)
         except TypeError as error:
             raise AttrError(f"{self.kind} {cls.__name__.lower()!r}: {error}. It takes "
-                            f"{', '.join(inspect.signature(cls).parameters) or 'nothing'}") from None
+                            f"{', '.join(signature_of(cls).parameters) or 'nothing'}") from None
 
     def find(self, name: str) -> type:
         """The class of a name; raises an AttrError with the nearest names if there is none."""
+        if not isinstance(name, str):  # for callers without a type checker
+            raise ArgumentError(f"expected a name of a registered {self.kind}, got {type(name).__name__}")
         cls = self.get(name.lower())
         if cls is None:
             raise AttrError(f"there is no {self.kind} {_short(name)!r}. {did_you_mean(name.lower(), self)}")
@@ -227,7 +229,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 def _check_type(label: str, cls: type, key: str, value: object) -> None:
     """Refuse a value whose type differs from the annotation of the class."""
-    parameter = inspect.signature(cls).parameters.get(key)
+    parameter = signature_of(cls).parameters.get(key)
     type_names = [PLAIN.get(kind, kind) for kind in kinds_of("" if parameter is None else parameter.annotation)]
     if all(kind in _TYPES for kind in type_names) and not any(_TYPES[kind](value) for kind in type_names):
         raise AttrError(f"{label}: {key} must be {' | '.join(type_names)}, got {_short(repr(value))}")

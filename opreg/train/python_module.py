@@ -13,7 +13,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
+from .base_module import SMALL, BaseModule, GradReq, Logger, Settings, Store, Weights
 from .base_optimizer import Optimizer
 from .executor_group import describe
 from .initializer import InitializerLike
@@ -65,7 +65,7 @@ class PythonModule(BaseModule):
         """Empty dicts: there are no weights or auxiliary states."""
         return {}, {}
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Do nothing: there are no weights."""
         self.params_initialized = True

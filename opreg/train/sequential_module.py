@@ -12,7 +12,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.spec import Shape
 from ..data.batches import DataDesc, Descriptions
 from ..errors import ArgumentError, refuse_keywords, refuse_misspelt
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
+from .base_module import SMALL, BaseModule, GradReq, Logger, Settings, Store, Weights
 from .base_optimizer import Optimizer
 from .initializer import InitializerLike
 from .metric import EvalMetric
@@ -123,7 +123,7 @@ class SequentialModule(BaseModule):
             if label_shapes is not None and any(takes) else None
         self.for_training, self.inputs_need_grad, self.binded = for_training, inputs_need_grad, True
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Set the weights of all modules; each takes its own from the given ones.
 
@@ -145,7 +145,7 @@ class SequentialModule(BaseModule):
                 owners[name] = i
         if not allow_extra:
             refuse_misspelt("init_params", (*(arg_params or ()), *(aux_params or ())), list(owners),
-                            may_miss=allow_missing, stacklevel=2)
+                            may_miss=allow_missing)
         self.params_initialized = True
 
     def get_params(self) -> tuple[dict[str, NDArray], dict[str, NDArray]]:

@@ -9,7 +9,7 @@ from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import atomic_write
-from ..core.settings import Checked
+from ..core.named_errors import CheckedMethods
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
 from .updater import Updater, get_updater
@@ -21,7 +21,7 @@ K = TypeVar("K", bound="type[KVStoreBase]")
 Key = int | str
 
 
-class KVStoreBase(Checked):
+class KVStoreBase(CheckedMethods):
     """The interface of stores that modules use; derive from it for another kind, and register the class.
 
     Examples

@@ -7,7 +7,6 @@ updated on the first context and copied to the others.
 from __future__ import annotations
 
 import logging
-import warnings
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,10 @@ from ..core.files import atomic_write, atomic_writes
 from ..core.states import beginnings
 from ..data.batches import DataDesc, Descriptions
 from ..distributed import world
-from ..errors import ArgumentError, ShapeError, did_you_mean, refuse_misspelt
+from ..errors import ArgumentError, ShapeError, did_you_mean, refuse_misspelt, warn
 from . import optimizer as optimizers
 from . import parts
-from .base_module import SMALL, BaseModule, GradReq, Logger, Params, Settings, Store
+from .base_module import SMALL, BaseModule, GradReq, Logger, Settings, Store, Weights
 from .base_optimizer import Optimizer
 from .checkpoint import load_checkpoint, tell_saved, write
 from .dist_stores import DistKVStore
@@ -331,7 +330,7 @@ class Module(BaseModule):
 
     # ------------------------------------------------------------------------------------- weights
 
-    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Params = None, aux_params: Params = None,
+    def init_params(self, initializer: InitializerLike = SMALL, arg_params: Weights = None, aux_params: Weights = None,
                     allow_missing: bool = False, force_init: bool = False, allow_extra: bool = False) -> None:
         """Initialize the weights.
 
@@ -355,8 +354,7 @@ class Module(BaseModule):
             A weight is missing. If a given name is near the missing one, the error names both.
         """
         if self.params_initialized and not force_init:
-            warnings.warn("the weights are set already, init_params leaves them; force_init=True sets them again",
-                          stacklevel=2)
+            warn("the weights are set already, init_params leaves them; force_init=True sets them again")
             return
         self._needs("binded")
         fill: Fill | None = None if initializer is None else create(initializer)
@@ -367,7 +365,7 @@ class Module(BaseModule):
                                             ("auxiliary state", first.aux_dict, self._aux_names, aux_params)):
             if not allow_extra:
                 given = [name for name in params or () if name in names or name not in arrays]
-                refuse_misspelt("init_params", given, names, may_miss=allow_missing, stacklevel=2)
+                refuse_misspelt("init_params", given, names, may_miss=allow_missing)
             for name in names:
                 if params is not None and name in params:
                     if params[name].shape != arrays[name].shape:
@@ -394,7 +392,7 @@ class Module(BaseModule):
                 self._kvstore._store(name, first.arg_dict[name])
         self.params_initialized = True
 
-    def set_params(self, arg_params: Params, aux_params: Params, allow_missing: bool = False, force_init: bool = True,
+    def set_params(self, arg_params: Weights, aux_params: Weights, allow_missing: bool = False, force_init: bool = True,
                    allow_extra: bool = False) -> None:
         """Set the weights; if only some are given, by ``allow_missing``, each of them must be in the network.
 

@@ -96,7 +96,7 @@ def _states(call: Call) -> list[np.ndarray]:
 FEW = {
     "core.threads": {"_LEAST": 16, "_MOST": 64, "_COPIED": 1},
     "core.host_memory": {"LARGE": 1},
-    "elementwise.loop_text": {"_SHORT": 2, "LONG": 4, "_SHARED": 0},
+    "elementwise.loop_runs": {"_SHORT": 2, "LONG": 4, "_SHARED": 0},
     "elementwise.tiling": {"TILE": 32, "_SHARED": 1, "_MANY": 1},
     "backends.blas": {"SMALL": 1, "SHARED": 2, "LEAST": 4, "VECTOR": 1, "_STEP": 2},
     "backends.axpy": {"_LEAST": 1},

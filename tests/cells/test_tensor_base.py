@@ -489,6 +489,7 @@ def test_a_tensor_may_have_unknown_lengths():
     x = Tensor(shape=[None, 2], dtype=ms.float32)
     assert (x.shape, x.dtype, isinstance(x, Tensor)) == ((-1, 2), ms.float32, True)
     assert repr(x) == "Tensor(shape=[-1, 2], dtype=Float32, value=\n)"
+    assert all((one.shape, one.dtype) == (x.shape, x.dtype) for one in (*copy.deepcopy([x]), x.copy()))
     net = nn.Dense(2, 3)
     net.set_inputs(x)
     assert net.compile(count(4, 2))(count(4, 2)).shape == (4, 3)

@@ -50,3 +50,29 @@ def test_arrays_of_objects_and_small_arrays_are_allocated_by_numpy():
     assert host_memory.copied(np.full(LONG, None, object))[-1] is None
     assert host_memory.empty((LONG,), np.dtype(object)).flags.owndata
     assert host_memory.empty((LONG - 1,), np.dtype(np.float32)).flags.owndata
+
+
+class _Library:
+    """A C library that notes its settings."""
+
+    def __init__(self, accepts: int = 1):
+        self.settings: dict[int, int] = {}
+        self.accepts = accepts
+
+    def mallopt(self, name: int, value: int) -> int:
+        self.settings[name] = value
+        return self.accepts
+
+
+@pytest.mark.parametrize(("environment", "keeps"), [
+    ({}, True), ({"GLIBC_TUNABLES": "glibc.pthread.rseq=0"}, True), ({"MALLOC_ARENA_MAX": "2"}, False),
+    ({"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=1000"}, False)])
+def test_freed_memory_is_kept_unless_the_environment_decides(environment, keeps):
+    library = _Library()
+    assert host_memory.keep_freed_memory(environment, library) is keeps
+    assert library.settings == ({-3: 32 << 20, -1: 128 << 20} if keeps else {})
+
+
+def test_a_library_without_the_settings_is_left_alone():
+    assert not host_memory.keep_freed_memory({}, object())
+    assert not host_memory.keep_freed_memory({}, _Library(accepts=0))

@@ -50,6 +50,19 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
     (lambda: mx.image.scale_down((8, 8), ("a", 4)), ArgumentError,
      r"^scale_down: size=\('a', 4\): expected a tuple of ints"),
     (lambda: mx.image.imread(1.5), ArgumentError, "expected the name of a file, got float"),
+    (lambda: ops.jet(lambda x: x, [3.0], [Tensor([1.0])]), ArgumentError, "^expected tensors, got float"),
+    (lambda: ops.jvp(lambda x: x, 3.0, Tensor([1.0])), ArgumentError, "^jvp: input 0 must be a Tensor, got float"),
+    (lambda: mx.jacrev(3), ArgumentError, "^jacrev: expected a function or a Cell, got int"),
+    (lambda: mx.optimizer.create(3), ArgumentError, "expected a name of a registered optimizer, got int"),
+    (lambda: mx.gluon.nn.Dense(2).register_forward_hook(3), ArgumentError, "expected a function as a hook, got int"),
+    (lambda: mx.gluon.data.ArrayDataset(3), ArgumentError, "^ArrayDataset: array 0: expected a list or an array"),
+    (lambda: mx.gluon.data.BatchSampler(3, 2), ArgumentError, "^BatchSampler: sampler=3: expected a sampler"),
+    (lambda: mx.gluon.data.vision.ImageRecordDataset("a", transform=3), ArgumentError, "transform=3: expected a"),
+    (lambda: mx.nd.ones((2, 3)).__setitem__(0, mx.nd.ones(2)), ShapeError,
+     r"^values of shape \(2,\) do not broadcast to elements of shape \(3,\)"),
+    (lambda: mx.nd.ones((2, 3)).__setitem__([0], mx.nd.ones(2)), ShapeError,
+     r"^values of shape \(2,\) do not broadcast to elements of shape \(1, 3\)"),
+    (lambda: mx.nd.ones(2).__setitem__(0, None), ArgumentError, "^expected numbers to assign, got None"),
     (lambda: mx.np.split(mx.np.ones(3), 2), ValueError, "^split: array split does not result in an equal division"),
 ])
 def test_errors_name_the_function(call: Any, kind: type, words: str) -> None:
@@ -78,6 +91,52 @@ def test_a_wrong_keyword_is_refused_by_all_functions_of_a_module(name: str) -> N
         if isinstance(function, types.FunctionType) and function.__module__ == module.__name__:
             with pytest.raises(OpError):
                 function(no_such_keyword=1)
+
+
+OUT = mx.sym.LinearRegressionOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), mx.sym.var("y"))
+
+
+def _module() -> Any:
+    return mx.mod.Module(OUT, label_names=["y"])
+
+
+@of_each([
+    (lambda: _module().bind([("data", (2, 3))], for_trainig=True),
+     r"^Module.bind\(\) takes no keyword 'for_trainig'. Did you mean 'for_training'"),
+    (lambda: _module().bind(), r"^Module.bind\(\) needs data_shapes. It takes data_shapes, label_shapes"),
+    (lambda: _module().bind("data"), "^Module.bind: data_shapes='data': expected a list of pairs of a name and a"),
+    (lambda: _module().bind([("data", (2, 3))], shared_module=3),
+     "^Module.bind: shared_module=3: expected a Module or None"),
+    (lambda: _module().fit(mx.io.NDArrayIter(np.ones((2, 3)), np.ones(2), label_name="y"), num_epoch=1, monitor=1),
+     "^Module.fit: monitor=1: expected a Monitor or None"),
+    (lambda: mx.mod.Module("net"), "^Module: symbol='net': expected a Symbol"),
+    (lambda: mx.mod.Module(OUT, label_names="y"), "^Module: label_names='y': expected a list of names or None"),
+    (lambda: mx.metric.Accuracy().update([mx.nd.ones(1)]), r"^Accuracy.update\(\) needs preds. It takes labels, preds"),
+    (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
+])
+def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        call()
+
+
+def test_methods_of_users_subclasses_stay_as_they_are() -> None:
+    class Mine(mx.mod.Module):
+        def score(self, eval_data: Any) -> Any:  # type: ignore[override]
+            return eval_data["missing"]
+
+    mine = Mine(OUT, label_names=["y"])
+    assert not hasattr(Mine.score, "__wrapped__")
+    with pytest.raises(KeyError) as caught:
+        mine.score({})
+    assert type(caught.value) is KeyError
+
+
+@of_each([mx.cpu, mx.gpu, mx.operator.register, mx.npx.gelu, mx.common.mutable, mx.ops.Map,
+          mx.ops.Primitive, mx.ops.AllReduce, mx.profiler.Marker, mx.nn.Buffer, mx.nd.CachedOp, mx.rtc.CudaKernel,
+          mx.dataset.vision.RandAugment, mx.dataset.vision.HsvToRgb])
+def test_a_wrong_keyword_is_refused(function: Any) -> None:
+    with pytest.raises(OpError, match="no_such_keyword"):
+        function(no_such_keyword=1)
 
 
 def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import pickle
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -528,3 +529,60 @@ def test_an_annotation_that_cannot_be_evaluated_is_an_error(error, monkeypatch):
         defined(scaled)
     with pytest.raises(AttrError, match="expected int"):
         defined(scaled)(nd.array(X), by=1.5)
+
+
+#: Users' code whose annotations name nothing: types that only type checkers import.
+ANNOTATED = """
+@mx.operator.define(traced=True, name="_example_annotated_traced")
+def traced(x: Array, *, beta: float = 1.0) -> Array:
+    return x * beta
+
+@mx.operator.define(name="_example_annotated_numpy")
+def plain(x: Array, *, beta: float = 1.0) -> Array:
+    return x * beta
+
+class Double(mx.operator.CustomOp):
+    def forward(self, is_train: Flag, req: Requests, in_data: Arrays, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * self.beta)
+
+class DoubleProp(mx.operator.CustomOpProp):
+    def __init__(self, beta: Number = 1.0):
+        super().__init__()
+        self.beta = float(beta)
+    def create_operator(self, ctx: Context, shapes, dtypes):
+        op = Double()
+        op.beta = self.beta
+        return op
+
+mx.operator.register("_example_annotated_prop")(DoubleProp)
+
+class Layer(mx.nn.Cell):
+    scale: Unknown
+    def construct(self, x: Array, beta: Number = 2.0) -> Array:
+        return x * beta
+    def bprop(self, x: Array, beta, out, dout):
+        return dout * beta, 0.0
+
+class Function(mx.autograd.Function):
+    def forward(self, x: Array) -> Array:
+        return x * 2
+    def backward(self, dy: Array):
+        return dy * 2
+
+def hook(cell: Layer, inputs: Arrays) -> Nothing:
+    pass
+
+layer = Layer()
+layer.register_forward_pre_hook(hook)
+x, t = mx.nd.ones((2,)), mx.Tensor([1.0, 1.0])
+results = [traced(x, beta="2"), plain(x, beta=2.0), mx.nd.Custom(x, op_type="_example_annotated_prop", beta="2"),
+           layer(t), mx.jit(layer)(t), mx.grad(layer)(t), Function()(x)]
+"""
+
+
+def test_annotations_may_name_types_that_only_type_checkers_import():
+    """Since Python 3.14 annotations are evaluated when they are read; before, a module says so."""
+    deferred = "" if sys.version_info >= (3, 14) else "from __future__ import annotations\n"
+    space = {"mx": mx}
+    exec(compile(deferred + ANNOTATED, "annotated.py", "exec", dont_inherit=True), space)
+    assert [result.asnumpy().tolist() for result in space["results"]] == [[2.0, 2.0]] * 7

@@ -31,7 +31,8 @@ from opreg.elementwise.expression import (
     tanh,
     where,
 )
-from opreg.elementwise.loop_text import Layout, bound_loop, loop_text, prepared_loop, run_loop
+from opreg.elementwise.loop_runs import bound_loop, prepared_loop, run_loop
+from opreg.elementwise.loop_text import Layout, loop_text
 from opreg.elementwise.loops import Loop, fold_axes, gradient_of, gradients, lower, sets
 from opreg.elementwise.rows import (
     REDUCTIONS,

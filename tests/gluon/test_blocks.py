@@ -439,8 +439,9 @@ def test_several_contexts_hold_copies():
     assert weight.data(mx.cpu(1)).context == mx.cpu(1) and len(weight.list_grad()) == 2
     with pytest.raises(RuntimeError, match="not initialized on context"):
         weight.data(mx.cpu(2))
+    assert weight._ctx_map == [[], [0, 1]]
     weight.reset_ctx(mx.cpu(2))
-    assert weight.list_ctx() == [mx.cpu(2)]
+    assert weight.list_ctx() == [mx.cpu(2)] and weight._ctx_map == [[], [None, None, 0]]
 
 
 @pytest.mark.parametrize("wrong, words", [

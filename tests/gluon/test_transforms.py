@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import opreg as mx
+from opreg.errors import ArgumentError
 from opreg.gluon import nn
 from opreg.gluon.data import DataLoader, SimpleDataset
 from opreg.gluon.data.vision import transforms
+from tests.questions import of_each
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (12, 10, 3), np.uint8)
 
@@ -101,6 +103,22 @@ def test_transforms_are_composed() -> None:
         expected = step(expected)
     assert (whole(_image()).asnumpy() == expected.asnumpy()).all()
     assert transforms.Compose([])(expected) is expected
+
+
+@of_each([
+    (lambda: transforms.RandomRotation(30), "RandomRotation: angle_limits=30: expected two numbers"),
+    (lambda: transforms.RandomRotation((0, 30), rotate_with_proba=2), "proba=2: expected a number from 0 to 1"),
+    (lambda: transforms.RandomColorJitter(hue=-1), "RandomColorJitter: hue=-1: expected a number of at least 0"),
+    (lambda: transforms.RandomLighting(float("nan")), "RandomLighting: alpha=nan"),
+    (lambda: transforms.RandomApply(transforms.Cast(), 1.5), "RandomApply: p=1.5: expected a number from 0 to 1"),
+    (lambda: transforms.Compose([3]), r"Compose: transforms=\[3\]: expected a list of functions"),
+    (lambda: transforms.CenterCrop("4"), "CenterCrop: size='4': expected an int or a tuple of ints"),
+    (lambda: transforms.RandomResizedCrop(4, ratio=(0, 1))(_image()), "size_crop: ratio=0: expected a number above 0"),
+    (lambda: transforms.RandomResizedCrop(4, -1)(_image()), "size_crop: area=-1: expected a number of at least 0"),
+])
+def test_wrong_settings_are_refused(make: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        make()
 
 
 def test_random_apply_applies_to_some_images() -> None:

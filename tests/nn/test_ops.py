@@ -370,6 +370,17 @@ def test_control_flow_is_the_same_eager_and_compiled(name: str) -> None:
             np.testing.assert_allclose(one.asnumpy(), other.asnumpy())
 
 
+def test_scan_of_a_list_gives_a_list_of_outputs() -> None:
+    """MindSpore's Scan does so; the rows of a tensor have their outputs stacked."""
+    def scanned(values: Any, length: Any, unroll: bool) -> Any:
+        return ops.Scan()(lambda total, x: (total + (2 if x is None else x),) * 2, 0, values, length, unroll)
+    for run in (scanned, ms.jit(scanned)):
+        for unroll in (False, True):
+            assert run([1, 2, 3, 4], None, unroll) == (10, [1, 3, 6, 10])
+            assert run(None, 2, unroll) == (4, [2, 4])
+            assert run((), 0, unroll) == (0, [])
+
+
 def test_control_flow_refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="max_iterations"):
         ms.jit(lambda x: ops.while_loop(lambda v: v.sum() > 0, lambda v: v, x, 0))(X)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from opreg import nn
 from opreg.cells.cell import Cell
 from opreg.cells.grad import value_and_grad
 from opreg.cells.jit import jit
@@ -383,6 +384,15 @@ def test_lars_gives_layers_rates_of_their_own(mode, clip):
     for p in params:
         np.testing.assert_allclose(p.asnumpy(), start[p.name], rtol=2e-5, atol=1e-6)
     assert int(lars.global_step) == 3 == int(inner.global_step)
+
+
+def test_lars_is_part_of_a_compiled_step_whose_parameters_have_different_names():
+    net = nn.Dense(3, 2)
+    lars = optim.LARS(optim.Momentum(net.trainable_params(), 0.1, 0.9))
+    step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), lars)
+    step.compile(Tensor(np.ones((1, 3), np.float32)), Tensor(np.ones((1, 2), np.float32)))
+    names = [p.name for p in lars.get_parameters()]
+    assert len(names) == len({*names}) and {"fake_lr", "learning_rate"} < {*names}
 
 
 def test_lars_refuses_values_that_are_no_optimizer():

@@ -369,6 +369,17 @@ def test_graphs_draw_choices_from_their_values(size: Any, replace: bool, chances
     assert replace or len(np.unique(found)) == found.size
 
 
+@of_each([
+    ("rand", (2, 3), {}, np.float32, 1), ("randn", (4,), {}, np.float32, 99),
+    ("randint", (3, None, 2), {}, np.int64, 2),
+    ("randint", (-2, 1, (2, 3)), {}, np.int64, 0), ("randint", (3, 5, 4), {"dtype": "int32"}, np.int32, 4)])
+def test_graphs_draw_what_arrays_draw(name: str, args: tuple[Any, ...], more: dict[str, Any], dtype: Any, most: int
+                                      ) -> None:
+    found = getattr(mx.sym.np.random, name)(*args, **more).eval()[0]
+    assert found.dtype == dtype and found.max() <= most and name in dir(mx.sym.np.random)
+    assert found.shape == getattr(mnp.random, name)(*args, **more).shape
+
+
 @pytest.mark.parametrize("replace", [False, True])
 def test_choices_in_graphs_follow_their_chances(replace: bool) -> None:
     mx.random.seed(3)

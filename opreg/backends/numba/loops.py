@@ -23,7 +23,7 @@ from opreg.core.addresses import address_of
 from opreg.core.cache import cached
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
-from opreg.elementwise.loop_text import LONG
+from opreg.elementwise.loop_runs import LONG
 from opreg.elementwise.loops import Loop
 from opreg.elementwise.rows import ACROSS, REDUCTIONS, RowExpression, RowLayout, of_results
 from opreg.typing import Array

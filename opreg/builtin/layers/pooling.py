@@ -28,6 +28,7 @@ from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..outputs import adjoint_pair, like_inputs, linear, wide
 from ..samples import declare_row_samples
+from ..shapes.shape import out_or_empty, stored_in
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
 __all__ = ["Pool", "pool_of", "window_of"]
@@ -297,13 +298,13 @@ def _declare_pooling(op: Op, framed: bool = False) -> None:
     def pooling_xp(xp, data, *, kernel, pool_type, global_pool, pooling_convention, stride, pad, p_value=None,
                    count_include_pad=None, layout=None, out=None):
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
-        if out is None:
-            out = xp.empty(channels_last((*channels_first(data.shape, layout)[:2], *pool.y[1:-1]), layout), data.dtype)
+        shape = channels_last((*channels_first(data.shape, layout)[:2], *pool.y[1:-1]), layout)
+        result = out_or_empty(xp, shape, data.dtype, out)
         x = wide(data.reshape(pool.x))
         counts: Any = math.prod(pool.win.kernel)
         if pool_type == "avg" and not framed:
             counts = _counts(xp, pool, count_include_pad is not False, x.dtype)
-        y = out.reshape(pool.y) if out.flags.c_contiguous else xp.empty(pool.y, out.dtype)
+        y = result.reshape(pool.y)
 
         def pooled(block: slice) -> None:
             if pool_type == "max":
@@ -324,9 +325,7 @@ def _declare_pooling(op: Op, framed: bool = False) -> None:
         if framed and pool_type == "max":
             for part in pool.outputs_at_borders:
                 xp.maximum(y[part], 0, out=y[part])
-        if not out.flags.c_contiguous:
-            out[...] = y.reshape(out.shape)
-        return out
+        return stored_in(result, out)
 
 
 _declare_pooling(pooling)
@@ -441,17 +440,13 @@ def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, fi
         pool = pool_of(data.shape, kernel, stride, pad, global_pool, pooling_convention, layout)
         shape, given_as, result_shape = (data.shape, pool.y, pool.x) if like == 1 else (maxima.shape, pool.x, pool.y)
         source, x, maxima = source.reshape(given_as), data.reshape(pool.x), maxima.reshape(pool.y)
-        direct = out is not None and out.flags.c_contiguous
-        result = out.reshape(result_shape) if direct else xp.empty(result_shape, source.dtype)
+        result = out_or_empty(xp, shape, source.dtype, out)
+        targets = result.reshape(result_shape)
         for block in _blocks(xp, pool, data.dtype.itemsize):
-            target = result[block]
+            target = targets[block]
             target[...] = 0
             move(xp, source[block], _hits(xp, x[block], maxima[block], pool, first), pool.is_disjoint, target)
-        if out is None:
-            return result.reshape(shape)
-        if not direct:
-            out[...] = result.reshape(shape)
-        return out
+        return stored_in(result, out)
 
 
 _declare_maximum_kernel(pooling_max, _spread_from_maxima)

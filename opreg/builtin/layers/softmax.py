@@ -11,7 +11,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.spec import check_axis
 from ...elementwise.expression import equal, exp, log, where
-from ...elementwise.loop_text import run_loop
+from ...elementwise.loop_runs import run_loop
 from ...elementwise.loops import sets
 from ...elementwise.rows import RowLayout, column, row_max, row_min, row_sum
 from ...errors import AttrError

@@ -104,7 +104,7 @@ def gather_sum(g, indices, data, *, shape: tuple[int, ...] | None = None):
 
 
 declare_input_shape(gather_sum, 0, lambda g, indices, data=None, *, shape: (
-    integer_indices := data if shape is None else shape, _gathered_shape(integer_indices, indices)))
+    full := data if shape is None else shape, _gathered_shape(full, indices)))
 
 
 declare_gradient(gather_nd, gather_sum)

@@ -21,12 +21,10 @@ from ...core.registry import declare, ops, register
 from ...core.rules import Attrs, Rule
 from ...core.spec import Shape, broadcast, is_narrow, is_single_or_double, show
 from ...core.value import Value
-from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs, wide
-from ..reductions.reduce import sum_
 from ..samples import declare_row_samples, fold_samples, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
@@ -342,24 +340,6 @@ declare_product(fully_connected_weight, dense_weight, _like_last)
 bilinear(fully_connected, fully_connected_data, fully_connected_weight,
          lambda data, weight, out, **attrs: 2 * math.prod(out) * weight[1],
          lambda g, attrs: ops.sum(g, axis=-1, exclude=True))
-
-
-def _adds_rows(call: Call) -> str | None:
-    data, attrs = call.ins[0], call.attrs
-    if attrs["axis"] not in (-1, data.ndim - 1) or not attrs["exclude"]:
-        return "sums are only taken along all axes but the last, as for the gradient of a bias"
-    if not is_single_or_double(data.dtype) or call.outs[0].dtype != data.dtype:
-        return "it computes only float32 and float64"
-    if not (data.flags.c_contiguous and call.outs[0].flags.c_contiguous) or not data.size or not data.ndim:
-        return "an array is not contiguous"
-    return None
-
-
-@sum_.kernel("product with ones", bound=True, accepts=_adds_rows, rank=Rank.OPERATOR)
-def sum_by_product(call: Call) -> Callable:
-    rows = _rows(call.ins[0], False)
-    ones, out = call.xp.ones(rows.shape[0], rows.dtype), call.outs[0].reshape(reduced(rows.shape, (0,), False))
-    return functools.partial(multiplier(call.xp, ones, rows), ones, rows, out)
 
 
 # --------------------------------------------------------------------------------------------------- dot

@@ -174,6 +174,9 @@ class ArrayDataset(Dataset):
         if not args:
             raise ArgumentError("ArrayDataset: expected one array or more")
         for number, data in enumerate(args):
+            if not hasattr(type(data), "__len__"):
+                raise ArgumentError(f"ArrayDataset: array {number}: expected a list or an array, got "
+                                    f"{type(data).__name__}")
             if len(data) != len(args[0]):
                 raise ShapeError(f"ArrayDataset: array 0 has {len(args[0])} samples, array {number} has {len(data)}")
         self._data = [data.asnumpy() if isinstance(data, NDArray) and data.ndim == 1 else data for data in args]

@@ -131,9 +131,9 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler: Sampler, batch_size: Positive, last_batch: str = "keep"):
         if last_batch not in _LAST:
-            raise ArgumentError(f"last_batch={last_batch!r}: {did_you_mean(str(last_batch), _LAST)}")
+            raise ArgumentError(f"BatchSampler: last_batch={last_batch!r}: {did_you_mean(str(last_batch), _LAST)}")
         if batch_size < 1:
-            raise ArgumentError(f"batch_size={batch_size}: expected one sample or more")
+            raise ArgumentError(f"BatchSampler: batch_size={batch_size}: expected one sample or more")
         self._sampler = sampler
         self._batch_size = batch_size
         self._last_batch = last_batch

@@ -257,27 +257,30 @@ def _check(name: str, structure: object, before: Sequence[TracedTensor], new: ob
 
 
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
-    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to the next.
+    """Apply a function to each row of a tensor, or element of a list, passing a value from one call to the next.
 
     Parameters
     ----------
     loop_func : callable
-        A function of the value and a slice that returns the next value and an output.
+        A function of the value and a row or element that returns the next value and an output.
     xs : tensor, list, tuple or None
-        The tensor to slice; the elements of a list or tuple are the slices; None passes None, ``length`` times.
+        The rows or elements; None passes None, ``length`` times.
     unroll : bool
         Whether a compiled function holds every round; otherwise it holds the body once.
 
     Returns
     -------
     value, outputs
-        The last value, and the outputs stacked along a new first axis; None for outputs that are None.
+        The last value, and the outputs: those of rows stacked along a new first axis, or None if they are None; the
+        others as a list.
 
     Examples
     --------
     >>> total, sums = scan(lambda total, x: (total + x, total + x), tensor(0.0), tensor([1.0, 2.0, 3.0]))
     >>> print(total, sums)
     6.0 [1. 3. 6.]
+    >>> scan(lambda total, x: (total + x, x * 2), tensor(0.0), [1, 2, 3])[1]
+    [2, 4, 6]
     """
     value = _tensors(init)
     if STATE.trace is not None and not unroll and isinstance(xs, (TensorBase, np.ndarray)):
@@ -289,7 +292,7 @@ def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unr
     for i in range(count or 0):
         value, out = loop_func(value, None if xs is None else xs[i])
         outputs.append(out)
-    return value, _stack_outputs(outputs)
+    return value, _stack_outputs(outputs) if isinstance(xs, (TensorBase, np.ndarray)) else outputs
 
 
 def _stack_outputs(outputs: list[Any]) -> Any:

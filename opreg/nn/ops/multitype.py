@@ -14,6 +14,7 @@ from ...cells import dtype as dtypes
 from ...cells.parameter import Parameter
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import TensorDType
+from ...core.settings import Checked
 from ...core.spec import is_floating
 from ...errors import ArgumentError, did_you_mean
 
@@ -78,7 +79,7 @@ def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
     return _KINDS[name]
 
 
-class MultitypeFuncGraph:
+class MultitypeFuncGraph(Checked):
     """A function with several bodies, chosen by the types of the arguments.
 
     Parameters
@@ -142,7 +143,7 @@ class MultitypeFuncGraph:
         return f"MultitypeFuncGraph[{self.name}]"
 
 
-class _Mapped:
+class _Mapped(Checked):
     """Base of ``Map`` and ``HyperMap``, whose function is given to the constructor or as the first argument."""
 
     def __init__(self, ops: Callable | None = None, reverse: bool = False):

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 from ...core.cache import Recent
 from ...core.keys import exact
+from ...core.parameters import signature_of
+from ...core.settings import Checked
 from ...errors import ArgumentError, did_you_mean
 from ..compiler_settings import constexpr as constexpr
 from .primitive_docs import DOCS
@@ -22,7 +24,7 @@ __all__ = ["Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "adder", "pr
 _NOT_SHOWN = ("input_names", "output_names")
 
 
-class Primitive:
+class Primitive(Checked):
     """An operator with its settings, called with tensors.
 
     Parameters
@@ -168,7 +170,7 @@ _MADE: weakref.WeakKeyDictionary[type[Primitive], Recent] = weakref.WeakKeyDicti
 def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
     """Decorate the ``__init__`` of a primitive: it sets the primitive's name to that of the class, and records the
     parameters as its settings."""
-    signature = inspect.signature(function)
+    signature = signature_of(function)
 
     @functools.wraps(function)
     def init(self: Primitive, *args: Any, **keywords: Any) -> None:

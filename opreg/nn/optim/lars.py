@@ -56,6 +56,7 @@ class LARS(Optimizer):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(f"LARS: optimizer must be an Optimizer, got {type(optimizer).__name__}")
         super().__init__(0.0, optimizer.parameters, 0.0, optimizer.loss_scale)
+        self.learning_rate.name = "fake_lr"  # MindSpore's name for it; "learning_rate" is that of the optimizer
         self.opt, self.global_step = optimizer, optimizer.global_step
         self.epsilon = real_number("LARS: epsilon", epsilon)
         self.coefficient = real_number("LARS: coefficient", coefficient, inside=True)

@@ -188,9 +188,7 @@ def _declines(call: Call) -> str | None:
 
 
 def rnn_cuda(call: Call) -> Callable[[], object]:
-    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-    return functools.partial(run, call.xp, forward, call.ins, call.is_train, call.rng, outs, call.attrs)
+    return functools.partial(run, call.xp, forward, call.ins, call.is_train, call.rng, call.places(), call.attrs)
 
 
 def backward_rnn_cuda(call: Call) -> Callable[[], object]:

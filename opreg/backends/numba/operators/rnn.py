@@ -112,9 +112,7 @@ def _attach(op: Op, part: str, compute: Callable[[Call, Layer], Callable[[], obj
 
 
 def _forward(call: Call, layer: Layer) -> Callable[[], object]:
-    outs = [call.scratch(i, spec.shape, spec.dtype) if out is None else out
-            for i, (out, spec) in enumerate(zip(call.outs, call.specs))]
-    return functools.partial(run, np, layer, call.ins, call.is_train, call.rng, outs, call.attrs)
+    return functools.partial(run, np, layer, call.ins, call.is_train, call.rng, call.places(), call.attrs)
 
 
 def _backward(call: Call, layer: Layer) -> Callable[[], object]:

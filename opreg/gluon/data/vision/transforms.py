@@ -15,6 +15,7 @@ from opreg.errors import ArgumentError, DTypeError
 from opreg.ndarray import NDArray
 from opreg.typing import DTypeLike
 
+from ....core.attrs import Amount, Fraction
 from ....data.image import center_crop, imrotate, random_rotate, random_size_crop
 from ...block import Block, HybridBlock
 from ...nn import HybridSequential, Sequential
@@ -23,11 +24,12 @@ __all__ = ["Compose", "Cast", "ToTensor", "Normalize", "Rotate", "RandomRotation
            "CenterCrop", "Resize", "RandomFlipLeftRight", "RandomFlipTopBottom", "RandomBrightness", "RandomContrast",
            "RandomSaturation", "RandomHue", "RandomColorJitter", "RandomLighting", "RandomApply"]
 
-Size = int | tuple[int, int]
+#: One length for both edges, or (width, height).
+Sizes = int | Sequence[int]
 
 
-def _pair(size: Size) -> tuple[int, int]:
-    return size if isinstance(size, (tuple, list)) else (size, size)
+def _pair(size: Sizes) -> Sequence[int]:
+    return (size, size) if isinstance(size, int) else size
 
 
 class Compose(Sequential):
@@ -163,13 +165,10 @@ class RandomRotation(Block):
     """
 
     def __init__(self, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False,
-                 rotate_with_proba: float = 1.0):
+                 rotate_with_proba: Fraction = 1.0):
         super().__init__()
         if angle_limits[0] >= angle_limits[1]:
             raise ArgumentError(f"RandomRotation: angle_limits={angle_limits}: expected the smaller one first")
-        if not 0 <= rotate_with_proba <= 1:
-            raise ArgumentError(f"RandomRotation: rotate_with_proba={rotate_with_proba}: expected a probability from 0 "
-                                f"to 1")
         self._args = angle_limits, zoom_in, zoom_out
         self._probability = rotate_with_proba
 
@@ -188,15 +187,15 @@ class RandomResizedCrop(Block):
     ----------
     size : int or (width, height)
         Size of the result.
-    scale : (float, float)
-        Range of the crop's area, as a fraction of the image's.
+    scale : float or (float, float)
+        Least area of the crop, as a fraction of the image's, or the least and the greatest.
     ratio : (float, float)
         Range of the ratio of width to height.
     interpolation : int
         Interpolation, by OpenCV's codes.
     """
 
-    def __init__(self, size: Size, scale: tuple[float, float] = (0.08, 1.0),
+    def __init__(self, size: Sizes, scale: float | tuple[float, float] = (0.08, 1.0),
                  ratio: tuple[float, float] = (3.0 / 4.0, 4.0 / 3.0), interpolation: int = 1):
         super().__init__()
         self._args = _pair(size), scale, ratio, interpolation
@@ -219,7 +218,7 @@ class CropResize(HybridBlock):
         Interpolation, by OpenCV's codes; linear by default.
     """
 
-    def __init__(self, x: int, y: int, width: int, height: int, size: Size | None = None,
+    def __init__(self, x: int, y: int, width: int, height: int, size: Sizes | None = None,
                  interpolation: int | None = None):
         super().__init__()
         self._place = x, y, width, height
@@ -242,7 +241,7 @@ class CenterCrop(Block):
         Interpolation, by OpenCV's codes.
     """
 
-    def __init__(self, size: Size, interpolation: int = 1):
+    def __init__(self, size: Sizes, interpolation: int = 1):
         super().__init__()
         self._args = _pair(size), interpolation
 
@@ -271,7 +270,7 @@ class Resize(HybridBlock):
     (4, 8, 3)
     """
 
-    def __init__(self, size: Size, keep_ratio: bool = False, interpolation: int = 1):
+    def __init__(self, size: Sizes, keep_ratio: bool = False, interpolation: int = 1):
         super().__init__()
         self._args = size, keep_ratio, interpolation
 
@@ -316,7 +315,7 @@ class RandomBrightness(_RandomColor):
 
     _operator = "random_brightness"
 
-    def __init__(self, brightness: float):
+    def __init__(self, brightness: Amount):
         super().__init__(brightness)
 
 
@@ -325,7 +324,7 @@ class RandomContrast(_RandomColor):
 
     _operator = "random_contrast"
 
-    def __init__(self, contrast: float):
+    def __init__(self, contrast: Amount):
         super().__init__(contrast)
 
 
@@ -335,7 +334,7 @@ class RandomSaturation(_RandomColor):
 
     _operator = "random_saturation"
 
-    def __init__(self, saturation: float):
+    def __init__(self, saturation: Amount):
         super().__init__(saturation)
 
 
@@ -344,7 +343,7 @@ class RandomHue(_RandomColor):
 
     _operator = "random_hue"
 
-    def __init__(self, hue: float):
+    def __init__(self, hue: Amount):
         super().__init__(hue)
 
 
@@ -357,7 +356,7 @@ class RandomColorJitter(HybridBlock):
         Greatest difference of each random factor from 1.
     """
 
-    def __init__(self, brightness: float = 0, contrast: float = 0, saturation: float = 0, hue: float = 0):
+    def __init__(self, brightness: Amount = 0, contrast: Amount = 0, saturation: Amount = 0, hue: Amount = 0):
         super().__init__()
         self._args = brightness, contrast, saturation, hue
 
@@ -375,7 +374,7 @@ class RandomLighting(HybridBlock):
         Standard deviation of the noise.
     """
 
-    def __init__(self, alpha: float):
+    def __init__(self, alpha: Amount):
         super().__init__()
         self._alpha = alpha
 
@@ -395,7 +394,7 @@ class RandomApply(Sequential):
         Probability of the transform.
     """
 
-    def __init__(self, transforms: Callable[[Any], Any], p: float = 0.5):
+    def __init__(self, transforms: Callable[[Any], Any], p: Fraction = 0.5):
         super().__init__()
         self.transforms, self.p = transforms, p
 

@@ -50,7 +50,7 @@ def _scale_boxes(boxes: np.ndarray, have: tuple[int, ...], want: tuple[int, ...]
     return boxes
 
 
-class _Flip:
+class _Flip(Checked):
     def __init__(self, prob: float, flip: Callable[[Any], np.ndarray], axis: int):
         self._prob, self._flip, self._axis = chance(type(self).__name__, prob), flip, axis
 

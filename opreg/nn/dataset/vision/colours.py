@@ -329,7 +329,7 @@ class Grayscale(Checked):
         return gray if self._channels == 1 else np.repeat(gray[..., None], 3, axis=2)
 
 
-class _ColorSpace:
+class _ColorSpace(Checked):
     """A conversion of each pixel's three channels."""
 
     def __init__(self, is_hwc: bool = False):

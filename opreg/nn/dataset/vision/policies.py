@@ -122,7 +122,7 @@ def _strengths(count: int, shear: float, across: float, down: float, angle: floa
             "Posterize": np.rint(8 - up_to(bits)), "Solarize": np.float32(lightest) - up_to(lightest)}
 
 
-class _Drawn:
+class _Drawn(Checked):
     """An operation on images of three channels that draws others."""
 
     def __init__(self, interpolation: Inter, fill_value: Fill):
