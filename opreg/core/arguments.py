@@ -66,7 +66,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     following = names[len(inputs):len(inputs) + 1]
     # an operator of the user's, whose attributes are keyword-only
     if remaining and op.op_type is not None and len(args) > len(names):
-        example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
+        example = f"; attributes go by keyword, as in {_keyword_text(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
     if remaining and following and following[0] not in keywords and (
@@ -93,7 +93,7 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     return _check_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
-def _as_keyword(op: Op) -> str:
+def _keyword_text(op: Op) -> str:
     """The first attribute as a keyword of a call, for an error."""
     field = op.signature.schema.fields[0]
     return f"{field.name}={'…' if field.required else repr(field.default)}"

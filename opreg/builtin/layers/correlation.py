@@ -456,7 +456,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
     def filled(c: slice, columns: Array, n: slice, g: slice, r: slice) -> None:
         plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
 
-    def multiplied(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
+    def multiply(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
         out = y[n, g, o, r]
         if direct:  # blocks of whole rows are matrices without a copy
             xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
@@ -469,7 +469,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
         size = _length(n), _length(g), _length(r)
         columns, matrices = buffer = buffers.take(*size)
         filled(All, columns, n, g, r)
-        multiplied(All, matrices, n, g, r)
+        multiply(All, matrices, n, g, r)
         buffers.give(buffer, *size)
 
     blocks = plan.column_blocks(xp, x.dtype)
@@ -481,7 +481,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
         columns, matrices = buffer = buffers.take(*map(_length, whole_block))
         ins = _parts(plan.ins, -(-plan.ins // len(outs)))
         share(xp, [functools.partial(filled, c, columns, *whole_block) for c in ins], plan.work)
-        share(xp, [functools.partial(multiplied, o, matrices, *whole_block) for o in outs], plan.work)
+        share(xp, [functools.partial(multiply, o, matrices, *whole_block) for o in outs], plan.work)
         buffers.give(buffer, *map(_length, whole_block))
 
 

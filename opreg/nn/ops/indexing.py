@@ -325,17 +325,17 @@ def _scatter_combined(name: str, neutral: Callable[[np.dtype], float], reduce: s
     return function
 
 
-def _least(dtype: np.dtype) -> float:
+def _smallest_value(dtype: np.dtype) -> float:
     return -math.inf if is_floating(dtype) else limits(dtype)[0]
 
 
-def _most(dtype: np.dtype) -> float:
+def _largest_value(dtype: np.dtype) -> float:
     return math.inf if is_floating(dtype) else limits(dtype)[1]
 
 
-tensor_scatter_max = _scatter_combined("tensor_scatter_max", _least, "_np_max", maximum,
+tensor_scatter_max = _scatter_combined("tensor_scatter_max", _smallest_value, "_np_max", maximum,
                                        "The larger of what is there and all of ``updates`` that name the place.")
-tensor_scatter_min = _scatter_combined("tensor_scatter_min", _most, "_np_min", minimum,
+tensor_scatter_min = _scatter_combined("tensor_scatter_min", _largest_value, "_np_min", minimum,
                                        "The smaller of what is there and all of ``updates`` that name the place.")
 tensor_scatter_mul = _scatter_combined("tensor_scatter_mul", lambda dtype: 1, "_np_prod", lambda x, u: x * u,
                                        "What is there times all of ``updates`` that name the place.")

@@ -79,7 +79,7 @@ def _merge_heads(g: Builder, x: Value) -> Value:
 
 
 @says("_contrib_interleaved_matmul_selfatt_qk")
-def _self_scores(g: Builder, use: Use, x: Value) -> Value:
+def _self_attention_scores(g: Builder, use: Use, x: Value) -> Value:
     heads = use.attrs["heads"]
     return _scores(g, _part(g, x, heads, 3, 0), _part(g, x, heads, 3, 1))
 
