@@ -127,7 +127,7 @@ def _is_field(cls: type, name: str) -> bool:
     """Whether an attribute of a C type holds data."""
     member = class_attribute(cls, name)[1]
     return isinstance(member, (types.GetSetDescriptorType, types.MemberDescriptorType)) or (
-        type(member).__module__ == "_ctypes" and hasattr(type(member), "__set__"))
+        type(member).__module__ in ("_ctypes", "ctypes") and hasattr(type(member), "__set__"))  # ctypes since 3.14
 
 
 def _is_descriptor(member: object) -> bool:

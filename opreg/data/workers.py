@@ -12,6 +12,7 @@ import os
 import pickle
 import random
 import signal
+import socket
 import time
 import traceback
 import warnings
@@ -20,7 +21,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
-from multiprocessing import reduction
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -209,7 +209,7 @@ class Processes:
         try:
             number, done, message, new, dropped = pickle.loads(worker.connection.recv_bytes())
             for piece, size in new:
-                worker.lent.learn(piece, reduction.recv_handle(worker.connection), size)
+                worker.lent.learn(piece, _receive_descriptor(worker.connection), size)
         except (EOFError, OSError):
             self._report_end(worker)
         except BaseException:  # an interrupt leaves a partly read message, from which reading cannot resume
@@ -289,10 +289,25 @@ def _serve(connection: Connection, others: list[Connection], dataset: Any, batch
                 pieces = [(piece, size) for piece, size, _ in new]
                 connection.send_bytes(pickle.dumps((number, done, message, pieces, dropped), pickle.HIGHEST_PROTOCOL))
                 for _, _, descriptor in new:
-                    reduction.send_handle(connection, descriptor, 0)
+                    _send_descriptor(connection, descriptor)
                     os.close(descriptor)
             except (EOFError, OSError):
                 return
+
+
+def _send_descriptor(connection: Connection, descriptor: int) -> None:
+    """Send a descriptor behind the messages of a connection. ``multiprocessing.reduction`` waits for an answer since
+    Python 3.14, and would take a byte of a scheduled batch for it."""
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as own:
+        socket.send_fds(own, [b"\0"], [descriptor])
+
+
+def _receive_descriptor(connection: Connection) -> int:
+    with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as own:
+        descriptors = socket.recv_fds(own, 1, 1)[1]
+    if not descriptors:
+        raise EOFError
+    return descriptors[0]
 
 
 def _batch_message(memory: WorkerMemory, dataset: Any, batchify_fn: Batchify, samples: Sequence[Any], where: str

@@ -165,10 +165,14 @@ def _syntax_error(text: str) -> SyntaxError | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes, comparisons of literals by `is`
             compile(text, "<text>", "exec", dont_inherit=True)
-            for node in ast.walk(ast.parse(text)) if ">>" in text else ():
-                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.RShift) and isinstance(node.left, ast.Name) \
-                        and node.left.id == "print":
-                    return SyntaxError("print >>file", ("<text>", node.lineno, 0, ""))
+            for node in ast.walk(ast.parse(text)) if ">>" in text or "except" in text else ():
+                match node:
+                    case ast.BinOp(op=ast.RShift(), left=ast.Name(id="print")):
+                        return SyntaxError("print >>file", ("<text>", node.lineno, 0, ""))
+                    case ast.ExceptHandler(type=ast.Tuple(elts=[kind, ast.Name(id=name)]) as both) \
+                            if both.col_offset == kind.col_offset and name[0].islower():
+                        # Python 3.14 reads it as two kinds of errors
+                        return SyntaxError("except Error, name", ("<text>", node.lineno, 0, ""))
     except SyntaxError as error:
         return error
     except ValueError as error:  # a zero byte

@@ -69,8 +69,8 @@ def decoded(data: bytes) -> tuple[str, str]:
     >>> decoded(b"# -*- coding: latin-1 -*-\\n\\xe4 = 1\\n")
     ('# -*- coding: latin-1 -*-\\nä = 1\\n', 'iso-8859-1')
     """
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         text = data.decode(encoding)
     except (UnicodeError, LookupError) as error:  # LookupError: the encoding is unknown, or not one of text
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1

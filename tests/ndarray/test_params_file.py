@@ -282,7 +282,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_refused(monkeypatch, shorter, m
             return super().seek(*where) + (shorter if where == (0, os.SEEK_END) else 0)
 
     data = file(record())[:-shorter]
-    monkeypatch.setattr("opreg.ndarray.formats.reading", lambda path: nullcontext(Shrinking(data)))
+    monkeypatch.setattr("opreg.ndarray.formats.open_to_read", lambda path: nullcontext(Shrinking(data)))
     with pytest.raises(FileFormatError, match=f"expected {message}, found .*: the file has become shorter"):
         load("net.params")
 

@@ -1220,7 +1220,7 @@ class ScalarToTensor(Primitive):
     def __init__(self) -> None: ...
     def __call__(self, input_x: Number, dtype: TensorDType = 'float32') -> Tensor: ...
 class Scan(Primitive):
-    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to …."""
+    """Apply a function to each row of a tensor, or element of a list, passing a value from one call to the …."""
     def __init__(self) -> None: ...
     def __call__(self, loop_func: Callable, init: Any, xs: Any, length: int | None = None,
                  unroll: bool = True) -> tuple[Any, Any]: ...
@@ -2587,7 +2587,7 @@ def scalar_uadd(x: Any) -> Any:
 def scalar_usub(x: Any) -> Any:
     """What Python's ``neg`` gives."""
 def scan(loop_func: Callable, init: Any, xs: Any, length: int | None = None, unroll: bool = True) -> tuple[Any, Any]:
-    """Apply a function to each slice of a tensor along the first axis, passing a value from one call to …."""
+    """Apply a function to each row of a tensor, or element of a list, passing a value from one call to the …."""
 def scatter(input: TensorLike, axis: int, index: TensorLike, src: TensorLike) -> Tensor:
     """The tensor with ``src``, a tensor or one number, written at indices along an axis."""
 def scatter_add(input_x: Tensor, indices: TensorLike, updates: TensorLike, use_locking: bool = False) -> Tensor:
