@@ -141,7 +141,7 @@ _number = operator.attrgetter("number")
 _Reached: TypeAlias = "tuple[list[TapeNode], list[TapeNode], set[TapeNode] | None]"
 
 
-def _reached(seeds: Iterable[TapeEntry]) -> _Reached:
+def _reachable_nodes(seeds: Iterable[TapeEntry]) -> _Reached:
     """The nodes that entries depend on.
 
     A released node counts as a constant for nodes that were recorded after its release, such as those that read the
@@ -330,7 +330,7 @@ def backward(heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | No
              train_mode: bool | None = True) -> None:
     """Compute the gradients of heads with respect to all arrays with ``attach_grad``, and store them there."""
     seeds = _seeds(heads, head_grads, False)
-    reached = _reached(seeds)
+    reached = _reachable_nodes(seeds)
     nodes, variables, _ = reached
     leaves: list[Any] = [node for node in variables if node.grad is not None]  # of class Leaf
     before, PASS.last = PASS.last, nodes[0] if nodes else None
@@ -385,7 +385,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
         return [wrap(data, variable._ctx) for data, variable in zip(raws, variables)]
     seeds = _seeds(heads, head_grads, True)
     handed = {id(seed._data) for seed in seeds.values()}
-    recorded = _walk(seeds, [node for node, _ in entries], _reached(seeds), train_mode, True)
+    recorded = _walk(seeds, [node for node, _ in entries], _reachable_nodes(seeds), train_mode, True)
     result = []
     for variable, key in zip(variables, entries):
         g = recorded.get(key)
@@ -400,7 +400,7 @@ def gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], head_grads
 
 def order_of(entries: Iterable[TapeEntry]) -> list[TapeNode]:
     """The nodes that entries depend on, inputs before users."""
-    nodes, variables, _ = _reached(entries)
+    nodes, variables, _ = _reachable_nodes(entries)
     return [*variables, *nodes]
 
 
@@ -421,7 +421,7 @@ def raw_gradients(heads: Sequence[NDArray], variables: Sequence[NDArray], entrie
     """Gradients of heads with respect to variables with these entries, as raw arrays that share no memory."""
     seeds = _seeds(heads, head_grads, False)
     handed = {*map(id, seeds.values())}
-    reached = _reached(seeds)
+    reached = _reachable_nodes(seeds)
     grads = _walk(seeds, [node for node, _ in entries], reached, train_mode)
     result = []
     for variable, entry in zip(variables, entries):

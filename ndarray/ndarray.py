@@ -14,7 +14,7 @@ from opreg.core.array_module import put
 from opreg.core.dispatch import INVOKE
 from opreg.core.mode import MODE, quiet
 from opreg.core.op import Op
-from opreg.core.other_names import name_others, without_others
+from opreg.core.other_names import name_others, own_names
 from opreg.core.registry import get, ops
 from opreg.core.reports import HTML
 from opreg.core.rules import Attrs
@@ -323,7 +323,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         return self.copy()
 
     def __dir__(self) -> list[str]:
-        return without_others(type(self), super().__dir__())
+        return own_names(type(self), super().__dir__())
 
     def __repr__(self) -> str:
         shape = "x".join(map(str, self.shape)) or "scalar"

@@ -42,7 +42,7 @@ def _texts(node: Node) -> dict[str, str]:
     return {**texts, **node.tags}
 
 
-def _with_plain_names(texts: dict[str, str]) -> dict[str, str]:
+def _add_plain_names(texts: dict[str, str]) -> dict[str, str]:
     """Attributes, with those that have a hidden name (``__lr_mult__``) listed under the plain one (``lr_mult``),
     too."""
     plain = {name[2:-2]: text for name, text in texts.items() if name.startswith("__") and name[2:-2] in HIDDEN}
@@ -127,13 +127,13 @@ class Entries:
         """All attributes of the node as text."""
         if recursive:
             raise OpError("list_attr(recursive=True) is not supported; attr_dict() lists the attributes of all nodes")
-        return _with_plain_names(_texts(self._entries[0][0]))
+        return _add_plain_names(_texts(self._entries[0][0]))
 
     def attr_dict(self) -> dict[str, dict[str, str]]:
         """Attributes of all nodes that have any, as text, by node name. Nodes of the same name share one dict."""
         by_name: dict[str, dict[str, str]] = {}
         for node in self._graph().nodes:
-            attrs = _with_plain_names(_texts(node))
+            attrs = _add_plain_names(_texts(node))
             if attrs:
                 by_name.setdefault(node.name, {}).update(attrs)
         return by_name

@@ -17,7 +17,7 @@ from opreg.typing import Array
 
 from .arrays import front
 
-__all__ = ["HeadGradients", "OutGrads", "check_head_gradients", "in_order"]
+__all__ = ["HeadGradients", "OutGrads", "check_head_gradients", "order_gradients"]
 
 #: Gradients of outputs that a caller gives: one array for one output, a list in the order of the outputs, or a dict by
 #: name.
@@ -25,7 +25,7 @@ OutGrads: TypeAlias = NDArray | np.ndarray | Sequence[NDArray | np.ndarray | Non
     str, NDArray | np.ndarray | None] | None
 
 
-def in_order(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArray | np.ndarray | None]:
+def order_gradients(what: str, gradients: OutGrads, names: Sequence[str]) -> list[NDArray | np.ndarray | None]:
     """Gradients in the order of the outputs. The list may be shorter than that of the outputs."""
     if gradients.__class__ is list:
         return gradients
@@ -53,7 +53,7 @@ def check_head_gradients(gradients: OutGrads, names: Sequence[str], specs: Seque
     ArgumentError, ShapeError, DTypeError, DeviceError
         For an array whose kind, shape, dtype or device is not that of its output.
     """
-    listed = in_order("head_grads", gradients, names)
+    listed = order_gradients("head_grads", gradients, names)
     if len(listed) > len(names):
         raise ArgumentError(f"head_grads: {other_count(names, len(listed), 'array')}")
     fitting: list[NDArray | None] = []
@@ -119,7 +119,7 @@ class HeadGradients:
                 if self._bound[0]:
                     wrote(target)
                 return
-        names, listed = self._names, in_order("backward", gradients, self._names)
+        names, listed = self._names, order_gradients("backward", gradients, self._names)
         for i, target in enumerate(self._targets):
             gradient = listed[i] if i < len(listed) else None
             if target is None or getattr(gradient, "_data", None) is target:

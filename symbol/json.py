@@ -190,7 +190,7 @@ def _text(value: Json, margin: str = "") -> str:
     return f"{first}\n{inner}{between.join(parts)}\n{margin}{last}"
 
 
-def _without_casts(graph: Graph) -> Graph:
+def _drop_casts(graph: Graph) -> Graph:
     """The graph without the casts of mixed precision, so that it computes in the dtypes of its inputs."""
 
     def change(node: Node, inputs: list[Entry]) -> list[Entry] | None:
@@ -228,7 +228,7 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
       "attrs": {"mxnet_version": ["int", 10901]}
     }
     """
-    graph = _without_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
+    graph = _drop_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
     called = {node.name: code for node in graph.nodes if (code := python_code(node)) is not None}
     if called:
         warn_of_python(called)

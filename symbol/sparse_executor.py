@@ -25,7 +25,7 @@ from opreg.ndarray.ndarray import NDArray
 from . import infer as inference
 from .arrays import BoundArrays, Listed
 from .executor import Executor
-from .head_gradients import HeadGradients, OutGrads, check_head_gradients, in_order
+from .head_gradients import HeadGradients, OutGrads, check_head_gradients, order_gradients
 from .inspect.monitor import MonitorCallback
 from .naming import output_name
 from .parted import Parted, merge_outputs
@@ -220,7 +220,7 @@ class SparseExecutor(Parted):
         mode = is_train or self._mode
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
-        out_grads_given = in_order("backward", out_grads, self._output_names)
+        out_grads_given = order_gradients("backward", out_grads, self._output_names)
         first, late = self._cut.divided([*out_grads_given, *[None] * (len(self._output_names) - len(out_grads_given))])
         self._heads.take({id(top._data) for top in self._early_head_grads if top is not None}, first)
         if self._ran is not mode:

@@ -28,7 +28,7 @@ from opreg.ndarray.ndarray import NDArray, wrap
 from . import infer as inference
 from .arrays import BoundArrays, zeros
 from .executor import Executor
-from .head_gradients import HeadGradients, OutGrads, check_head_gradients, in_order
+from .head_gradients import HeadGradients, OutGrads, check_head_gradients, order_gradients
 from .naming import output_name
 from .parted import Parted, merge_outputs
 from .plans import in_mode
@@ -228,7 +228,7 @@ class Staged(Parted):
         if self._gradients[mode] is not is_train:
             self._differentiate(mode, is_train)
         self._heads.take(set(), out_grads)
-        gradients = in_order("backward", out_grads, self._output_names)
+        gradients = order_gradients("backward", out_grads, self._output_names)
         gradients = [gradient if bound is None else bound for gradient, bound in
                      zip([*gradients, *[None] * len(self.head_grads)], self.head_grads)]
         if self._ran is not mode:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
-from opreg.core.arguments import no_input, no_value, split, superfluous
+from opreg.core.arguments import input_error, split, superfluous, value_error
 from opreg.core.attrs import to_text
 from opreg.core.backward_graph import gradients
 from opreg.core.cache import cached
@@ -313,7 +313,7 @@ def _node(op: Op, values: Sequence[Symbol | None], attrs: Attrs, written: Mappin
             texts = {**op.signature.schema.texts(written), **tags, **op.signature.tags.get(key, {})}
             inputs.append((Node(None, f"{name}_{key}", tags=texts, where=where), 0))
         else:
-            raise no_value(op, key, value)
+            raise value_error(op, key, value)
     node = Node(op, name, attrs, inputs, written, tags, where)
     visible = op.signature.visible(attrs)
     kind = next((type(value) for value in values if isinstance(value, Symbol) and type(value) is not Symbol), Symbol)
@@ -378,7 +378,7 @@ def create(op: Op, args: Sequence[Any], keywords: dict[str, Any], hint: str,
         if isinstance(inputs, dict):
             for key, value in inputs.items():
                 if key not in names and value is not None:
-                    raise no_input(op, key, names)
+                    raise input_error(op, key, names)
             values: Sequence[Symbol | None] = [inputs.get(key) for key in names]
         else:
             values = list(inputs) + [None] * (len(names) - len(inputs))

@@ -15,8 +15,8 @@ from ..core.rules import BatchedCall, Rule
 from ..core.spec import Shape
 from ..core.value import Value
 
-__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "of_rows", "padded", "repeated", "same_numbers", "size_of",
-           "summed_like"]
+__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "declare_row_samples", "padded", "repeated",
+           "same_numbers", "size_of", "summed_like"]
 
 
 def size_of(ins: Sequence[Any], batched: Sequence[bool]) -> int:
@@ -135,7 +135,7 @@ def fold_samples(value: Any) -> Any:
     return value.reshape((shape[0] * shape[1], *shape[2:]))
 
 
-def of_rows(op: Op, *places: int) -> None:
+def declare_row_samples(op: Op, *places: int) -> None:
     """Declare that rows along the first axis of some inputs are computed independently; all share the other inputs."""
 
     @op.vmap

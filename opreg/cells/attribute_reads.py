@@ -24,7 +24,7 @@ from opreg.ndarray.ndarray import NDArray
 from ..core.bytecode_names import COMPUTED, loads, parts
 from ..core.cache import cached
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons
-from ..custom.first_run import Assigning
+from ..custom.first_run import AssignCheck
 from .buffers import BufferContainer
 from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of
 from .outside import is_opaque
@@ -503,7 +503,7 @@ class AttributeReads(abc.ABC):
         """Note that user code reads an attribute of an object that is no Cell."""
         cls = type(owner)
         label = f"{cls.__name__}.{name}"
-        if isinstance(value, Assigning):  # it stands for the method while the operator first runs
+        if isinstance(value, AssignCheck):  # it stands for the method while the operator first runs
             self.comparisons.path(cls, f"{{}}.{name}", getattr(cls, name), label)
             return
         if name == "__getstate__":  # copying the object reads all of its attributes

@@ -156,7 +156,7 @@ class Pullback:
         raise NotImplementedError
 
 
-class _OnTape(Pullback):
+class _TapePullback(Pullback):
     """Pullback of a function that runs eagerly."""
 
     __slots__ = ("_trained",)
@@ -312,7 +312,7 @@ def pullback(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any],
         check_not_blocked(function)
     trace, inputs = STATE.trace, _Inputs(args, kwargs, positions)
     if trace is None:
-        return _OnTape(function, inputs, positions, weights, first_only)
+        return _TapePullback(function, inputs, positions, weights, first_only)
     return _InTrace(trace, function, inputs, positions, weights, first_only)
 
 

@@ -176,7 +176,7 @@ class Record:
             STATE.outside.refuse_writes(self.title)
             sources, entries = sources_of(results, inputs, start)
             if entries:
-                arrays, more = self._captured(entries)
+                arrays, more = self._captured_arrays(entries)
                 captured = (*captured, *arrays)
             if self.source is not None:
                 return results
@@ -187,7 +187,7 @@ class Record:
             raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
         return results
 
-    def _captured(self, entries: Sequence[TapeEntry]) -> tuple[list[NDArray], list[Tensor]]:
+    def _captured_arrays(self, entries: Sequence[TapeEntry]) -> tuple[list[NDArray], list[Tensor]]:
         """The arrays from outside with these entries, and their values as variables."""
         if self.source is not None:
             reason = f"{self.title} reads a tensor with respect to which it is differentiated again"

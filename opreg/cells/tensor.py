@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from .typing import TensorDType, TensorLike
 
 __all__ = ["Tensor", "InitialisedTensor", "LentTensor", "tensor", "tensor_over", "as_array", "as_tensor", "zeros_as",
-           "argument", "fresh", "copy_on_write", "lent_raw", "picked", "masked", "from_numpy", "is_tensor", "operand",
-           "stacked", "has_values", "TENSORS", "FRESH"]
+           "argument", "fresh", "copy_on_write", "lent_raw", "take_slices", "take_masked", "from_numpy",
+           "is_tensor", "operand",
+           "stack_nesting", "has_values", "TENSORS", "FRESH"]
 
 #: A shape whose lengths may be unknown, None or -1.
 OpenShape: TypeAlias = int | Sequence[int | None]
@@ -266,10 +267,10 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
 
     def __getitem__(self, key: Any) -> Tensor:
         if STATE.trace is not None and (mask := mask_of(key, self.shape)) is not None:
-            return masked(self, mask)
+            return take_masked(self, mask)
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
-            return picked(self, key)
+            return take_slices(self, key)
         if (MODE.current().recording and self._entry is not None) or STATE.trace is not None:
             return ops._subscript(self, key=key)
         try:
@@ -283,7 +284,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             STATE.trace.change(self, key, value)
             return
         key = subscript(key, self.shape)
-        if isinstance(value, (list, tuple)) and (joined := stacked(value)) is not None:
+        if isinstance(value, (list, tuple)) and (joined := stack_nesting(value)) is not None:
             value = joined
         if MODE.current().recording and (self._entry is not None or getattr(value, "_entry", None) is not None):
             value = value if isinstance(value, TensorBase) else tensor(numbers_of(value, self._dt), ctx=self._ctx)
@@ -599,7 +600,7 @@ def tensor(input_data: TensorLike | None = None, dtype: TensorDType = None, shap
     return result
 
 
-def stacked(value: list[Any] | tuple[Any, ...]) -> Tensor | None:
+def stack_nesting(value: list[Any] | tuple[Any, ...]) -> Tensor | None:
     """A nesting of tensors and numbers as one tensor, through which gradients pass; None if no gradient does."""
     if STATE.trace is not None:
         return _trace_value(value)
@@ -618,7 +619,7 @@ def operand(value: Any, *, ctx: Context | None = None) -> Tensor:
     >>> grad(lambda x: operand([x, 2.0]) * 3)(Tensor(1.0))
     Tensor(shape=[], dtype=Float32, value= 3)
     """
-    result = stacked(value) if isinstance(value, (list, tuple)) else None
+    result = stack_nesting(value) if isinstance(value, (list, tuple)) else None
     return tensor(value, ctx=ctx) if result is None else result
 
 
@@ -736,12 +737,12 @@ def fresh(value: NDArray) -> Tensor:
     return result
 
 
-def picked(value: TensorBase, places: TensorBase) -> Tensor:
+def take_slices(value: TensorBase, places: TensorBase) -> Tensor:
     """The slices along the first axis at the given indices; negative ones count from the end."""
     return ops.take(value, places, axis=0, mode="index")
 
 
-def masked(value: Any, mask: Any) -> Tensor:
+def take_masked(value: Any, mask: Any) -> Tensor:
     """The slices where a mask over the first axes holds, stacked."""
     rows = value.reshape((mask.size, *value.shape[mask.ndim:]))
     return ops._contrib_boolean_mask(rows, mask.reshape((mask.size,)))

@@ -28,7 +28,7 @@ from . import dtype as dtypes
 from . import printing
 from .state import STATE
 from .subscripts import mask_of, subscript
-from .tensor import Tensor, masked, operand, picked, stacked, tensor
+from .tensor import Tensor, operand, stack_nesting, take_masked, take_slices, tensor
 from .tensor_base import TensorBase
 from .typing import TensorLike
 from .user_code import is_user_code
@@ -165,10 +165,10 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
     def __getitem__(self, key: Any) -> Tensor:
         mask = mask_of(key, self.shape)
         if mask is not None:
-            return masked(self, mask)
+            return take_masked(self, mask)
         key = subscript(key, self.shape)
         if isinstance(key, TensorBase):
-            return picked(self, key)
+            return take_slices(self, key)
         return ops._subscript(self, key=key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -176,7 +176,7 @@ class TracedTensor(Sized, ScalarConversions, TensorBase):
         if isinstance(key, TensorBase):
             key = subscript(key.asnumpy(), self.shape)
         if not isinstance(value, TensorBase):
-            joined = stacked(value) if isinstance(value, (list, tuple)) else None
+            joined = stack_nesting(value) if isinstance(value, (list, tuple)) else None
             value = tensor(numbers_of(value, self._dt)) if joined is None else joined
         self._replace_value(ops._subscript_assign(self, value._cast(self._dt), key=key))
 

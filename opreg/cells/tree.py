@@ -183,7 +183,7 @@ def rebuild(structure: Structure, leaves: Iterator[object]) -> Any:
         return structure[1]
     parts = [next(leaves) if part is LEAF else rebuild(part, leaves) for part in structure[2]]
     if len(structure) > 3:
-        return _of_class(structure, parts)
+        return _rebuild_class(structure, parts)
     if kind == "mutable":
         return mutable(parts[0])
     if kind == "dataclass":
@@ -209,7 +209,7 @@ def with_class(value: Any) -> Iterator[Any]:
             yield from with_class(part)
 
 
-def _of_class(structure: Structure, parts: list[Any]) -> Any:
+def _rebuild_class(structure: Structure, parts: list[Any]) -> Any:
     """A container of a class of its own, with its attributes; no code of the class runs."""
     kind, data, _, (cls, names) = structure
     count = len(parts) - len(names)

@@ -14,7 +14,7 @@ from .rules import Attrs
 from .signature import GIVEN_INPUTS
 
 __all__ = ["split", "superfluous", "non_none", "ordered_inputs", "signature", "method_signature", "LateSignature",
-           "examples", "is_tensor", "no_value"]
+           "examples", "is_tensor", "value_error"]
 
 #: Inputs of a call: by name, or in order for an operator that takes any number.
 Inputs: TypeAlias = dict[str, Any] | list[Any]
@@ -66,12 +66,12 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
     following = names[len(inputs):len(inputs) + 1]
     # an operator of the user's, whose attributes are keyword-only
     if remaining and op.op_type is not None and len(args) > len(names):
-        example = f"; attributes go by keyword, as in {_as_keyword(op)}" if fields else ""
+        example = f"; attributes go by keyword, as in {_keyword_text(op)}" if fields else ""
         raise ArgumentError(f"operator {op.name}: takes {len(names)} input{'s' * (len(names) != 1)} "
                             f"({', '.join(names) or 'none'}), got {len(args)}{example}")
     if remaining and following and following[0] not in keywords and (
             not inputs or len(remaining) > len(fields) or is_tensor(remaining[0])):
-        raise no_value(op, following[0], remaining[0])
+        raise value_error(op, following[0], remaining[0])
     if len(remaining) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
                             f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
@@ -87,13 +87,13 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         elif value is None or is_value(value):
             inputs[name] = value
         else:
-            raise no_value(op, name, value)
+            raise value_error(op, name, value)
     if op.signature.optional:
         return inputs, op.signature.with_given_inputs(inputs, attrs)
-    return _without_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
+    return _check_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
-def _as_keyword(op: Op) -> str:
+def _keyword_text(op: Op) -> str:
     """The first attribute as a keyword of a call, for an error."""
     field = op.signature.schema.fields[0]
     return f"{field.name}={'…' if field.required else repr(field.default)}"
@@ -125,7 +125,7 @@ def non_none(**keywords: Any) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if value is not None}
 
 
-def _without_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
+def _check_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]) -> dict[str, Any]:
     """The inputs of a call, in which positional ones take, in order, the names that exist with these attributes."""
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
@@ -153,7 +153,7 @@ def is_tensor(value: object) -> bool:
     return hasattr(value, "list_arguments") or hasattr(value, "asnumpy")
 
 
-def no_value(op: Op, name: str, value: object) -> ArgumentError:
+def value_error(op: Op, name: str, value: object) -> ArgumentError:
     """The error for a value that cannot be an input."""
     if hasattr(value, "list_arguments"):
         return ArgumentError(f"operator {op.name}: input {name} is a Symbol, which has no values to compute with. "
@@ -176,7 +176,7 @@ def _split_many(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_val
     attrs = {name: value for name, value in keywords.items() if name in op.signature.schema or not is_value(value)}
     for i, value in enumerate(values):
         if not is_value(value):
-            raise no_value(op, _name_of_input(op, attrs, i), value)
+            raise value_error(op, _name_of_input(op, attrs, i), value)
     named = {name: value for name, value in keywords.items() if name not in attrs}
     if named and values:
         if op.signature.variadic:
@@ -218,7 +218,7 @@ def ordered_inputs(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     missing = [name for name in names if inputs.get(name) is None]
     surplus = [name for name, value in inputs.items() if value is not None and name not in names]
     if surplus:
-        raise no_input(op, surplus[0], names)
+        raise input_error(op, surplus[0], names)
     if missing:
         what = f"missing {list_names(missing)}"
         if missing[0] in op.signature.auxiliary(attrs):
@@ -227,7 +227,7 @@ def ordered_inputs(op: Op, inputs: Inputs, attrs: Attrs) -> list[Any]:
     return [inputs[name] for name in names]
 
 
-def no_input(op: Op, name: str, names: Sequence[str]) -> ArgumentError:
+def input_error(op: Op, name: str, names: Sequence[str]) -> ArgumentError:
     """The error for an input that an operator does not have, or not with the attributes of a call, whose inputs are
     ``names``."""
     there = f"with these attributes there is no input {name}" if name in op.signature.input_names else (

@@ -130,7 +130,7 @@ def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]
         cache = Recent(limit, f"{function.__module__.removeprefix('opreg.')}.{name}")
 
         @functools.wraps(function)
-        def remembering(*args: object) -> R:
+        def cached_call(*args: object) -> R:
             key = exact(args)
             result = cache[key]
             if result is None:
@@ -138,6 +138,6 @@ def cached_by_value(limit: int) -> Callable[[Callable[..., R]], Callable[..., R]
                 cache.keep(key, result)
             return result
 
-        return remembering
+        return cached_call
 
     return decorate

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable
 from typing import NoReturn
 
-__all__ = ["CELLS", "OPTIMIZERS", "PACKAGES", "UPDATES", "elsewhere", "name_others", "without_others"]
+__all__ = ["CELLS", "OPTIMIZERS", "PACKAGES", "UPDATES", "elsewhere", "name_others", "own_names"]
 
 #: Equivalents of attributes, for arrays, tensors and symbols; ``F`` is ``mx.nd`` or ``mx.sym``.
 _BOTH = {
@@ -105,6 +105,6 @@ def name_others(kind: type) -> None:
             setattr(kind, name, _NameElsewhere(name, words))
 
 
-def without_others(kind: type, names: Iterable[str]) -> list[str]:
+def own_names(kind: type, names: Iterable[str]) -> list[str]:
     """Names of attributes without those of such descriptors."""
     return [name for name in names if not isinstance(inspect.getattr_static(kind, name, None), _NameElsewhere)]

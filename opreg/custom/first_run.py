@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["Assigning", "check_first_run", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
+__all__ = ["AssignCheck", "check_first_run", "may_skip_checks", "default", "is_default", "note_given", "warn_unwritten"]
 
 
 def default(method: F) -> F:
@@ -95,7 +95,7 @@ def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raw
         before = [list(arrays) for arrays in lists.values()]
         key, results = [*lists.items()][-1]
         places = {id(array): f"{key}[{i}], {name!r}," for i, (array, name) in enumerate(zip(results, names))}
-        watch = Assigning(custom_op, title, places)
+        watch = AssignCheck(custom_op, title, places)
         try:
             returned = run()
         finally:
@@ -112,10 +112,10 @@ def check_first_run(run: Step, later: Step, custom_op: CustomOp, title: str, raw
 
 def may_skip_checks(custom_op: CustomOp) -> bool:
     """Whether operators of the same class need no checks, since the first run left this one's ``assign`` unchanged."""
-    return not isinstance(getattr(custom_op, "assign", None), Assigning)
+    return not isinstance(getattr(custom_op, "assign", None), AssignCheck)
 
 
-class Assigning:
+class AssignCheck:
     """Replaces an operator's ``assign`` in its first run, to check what is assigned."""
 
     def __init__(self, custom_op: Any, title: str, names: Mapping[int, str]):

@@ -159,7 +159,7 @@ class DetRandomCropAug(_RandomWindow):
 
     def _propose(self, label: np.ndarray, height: int, width: int) -> tuple[Place, np.ndarray] | None:
         for ratio, least, most in self._ratios(height, width):
-            place = self._drawn(ratio, least, most, height, width)
+            place = self._draw_place(ratio, least, most, height, width)
             if place is not None and self._shows(label, place, height, width):
                 moved = self._boxes_in_crop(label, place, height, width)
                 if len(moved):
@@ -167,7 +167,7 @@ class DetRandomCropAug(_RandomWindow):
         return None
 
     @staticmethod
-    def _drawn(ratio: float, least: float, most: float, height: int, width: int) -> Place | None:
+    def _draw_place(ratio: float, least: float, most: float, height: int, width: int) -> Place | None:
         """A crop of that aspect ratio and area, if one fits into the image."""
         h, highest = round(sqrt(least / ratio)), round(sqrt(most / ratio))
         if round(highest * ratio) > width:

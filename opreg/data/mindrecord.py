@@ -90,7 +90,7 @@ class RecordFile:
         """The fields of a row: ints, floats, text, bytes and arrays."""
         begin, end = self._raw[number]
         try:
-            plain, left = _unpacked(memoryview(self._data[begin:end]), 0)
+            plain, left = _unpack(memoryview(self._data[begin:end]), 0)
         except (struct.error, IndexError, UnicodeDecodeError, RecursionError):
             self._raise_damaged(f"row {number} cannot be read")
         if not isinstance(plain, dict) or left != end - begin:
@@ -119,13 +119,13 @@ class RecordFile:
         if "shape" not in kind:
             return data
         try:
-            flat = _lengthened(data) if kind["type"].startswith("int") else np.frombuffer(data, kind["type"])
+            flat = _decode_integers(data) if kind["type"].startswith("int") else np.frombuffer(data, kind["type"])
             return flat.astype(kind["type"]).reshape(kind["shape"])
         except (ValueError, struct.error):
             self._raise_damaged(f"field {name!r} is no array of {kind['type']} and shape {kind['shape']}")
 
 
-def _lengthened(data: bytes) -> np.ndarray:
+def _decode_integers(data: bytes) -> np.ndarray:
     """The integers that ``_shortened`` has written, as int64."""
     count: int = COUNT.unpack_from(data)[0]
     if count > len(data):  # each has a byte at least
@@ -145,7 +145,7 @@ _NUMBERS = {0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">
 _LENGTHS = {0xD9: ">B", 0xDA: ">H", 0xDB: ">I", 0xDE: ">H", 0xDF: ">I"}
 
 
-def _unpacked(data: memoryview, at: int) -> tuple[Any, int]:
+def _unpack(data: memoryview, at: int) -> tuple[Any, int]:
     """A value in MessagePack at an offset, and the offset after it: a map of fields, text, a number or None."""
     code = data[at]
     at += 1
@@ -169,8 +169,8 @@ def _unpacked(data: memoryview, at: int) -> tuple[Any, int]:
         raise IndexError(f"a value of the kind {code:#x}")
     fields = {}
     for _ in range(length):  # each takes a byte at least, so a wrong length ends with an IndexError
-        name, at = _unpacked(data, at)
-        fields[name if isinstance(name, str) else str(name)], at = _unpacked(data, at)
+        name, at = _unpack(data, at)
+        fields[name if isinstance(name, str) else str(name)], at = _unpack(data, at)
     return fields, at
 
 

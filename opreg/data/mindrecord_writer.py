@@ -128,13 +128,13 @@ class FileWriter(Checked):
         if not isinstance(raw_data, (list, tuple)):
             raise ArgumentError(f"FileWriter: expected a list of dicts, got {type(raw_data).__name__}")
         self.open_and_set_header()
-        encoded = [self._encoded(row) for row in raw_data]
+        encoded = [self._encode_row(row) for row in raw_data]
         for i, pages in enumerate(self._files):
             begin, end = (len(encoded) * k // len(self._files) for k in (i, i + 1))
             for row, (raw, blob, saved) in zip(raw_data[begin:end], encoded[begin:end]):
                 pages.add(raw, blob, saved, [row[name] for name in self._index])
 
-    def _encoded(self, row: Any) -> tuple[bytes, bytes, int]:
+    def _encode_row(self, row: Any) -> tuple[bytes, bytes, int]:
         """The raw part and the blob of a row, and the bytes that small integers saved."""
         if not isinstance(row, Mapping) or row.keys() != self._schema.keys():
             raise ArgumentError(f"FileWriter: expected a dict with the fields {', '.join(self._schema)}, got "
@@ -147,11 +147,11 @@ class FileWriter(Checked):
             elif kind["type"] == "bytes":
                 blobs.append(value)
             else:
-                blobs.append(_shortened(value) if value.dtype.kind == "i" else value.tobytes())
+                blobs.append(_encode_integers(value) if value.dtype.kind == "i" else value.tobytes())
                 saved += value.nbytes - len(blobs[-1])
         whole = b"".join(blobs) if len(blobs) == 1 else b"".join(FIELD.pack(len(part)) + part for part in blobs)
         whole = whole if blobs else bytes(4)  # MindSpore writes four zeros for rows without blobs
-        return _packed(plain), whole, saved
+        return _pack(plain), whole, saved
 
     def commit(self) -> None:
         """End the files, and write the indices beside them."""
@@ -243,7 +243,7 @@ def _field_value(name: str, kind: Mapping[str, Any], value: Any) -> Any:
     return value
 
 
-def _shortened(array: np.ndarray) -> bytes:
+def _encode_integers(array: np.ndarray) -> bytes:
     """Integers in one, two, four or eight bytes each; two bits of each tell which."""
     flat = array.reshape(-1).astype("<i8")
     codes = sum(((flat < -limit) | (flat >= limit)).astype(np.uint8) for limit in (1 << 7, 1 << 15, 1 << 31))
@@ -255,11 +255,11 @@ def _shortened(array: np.ndarray) -> bytes:
     return COUNT.pack(len(flat)) + kinds.tobytes() + flat.view(np.uint8).reshape(-1, 8)[used].tobytes()
 
 
-def _packed(value: Any) -> bytes:
+def _pack(value: Any) -> bytes:
     """A value in MessagePack: a dict, text or a number."""
     if isinstance(value, dict):
         head = struct.pack(">B", 0x80 | len(value)) if len(value) < 16 else struct.pack(">BH", 0xDE, len(value))
-        return head + b"".join(_packed(name) + _packed(part) for name, part in value.items())
+        return head + b"".join(_pack(name) + _pack(part) for name, part in value.items())
     if isinstance(value, str):
         data = value.encode()
         n = len(data)

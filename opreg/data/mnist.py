@@ -84,7 +84,7 @@ def _bits(seed: int) -> Iterator[int]:
         yield from np.frombuffer(random.bytes(4096), "<u4").tolist()
 
 
-def _shuffled(count: int, seed: int) -> list[int]:
+def _shuffle(count: int, seed: int) -> list[int]:
     """The numbers below ``count`` in MXNet's order for a seed. From the second on, each number is swapped with the one
     at a random position up to its own.
 
@@ -150,7 +150,7 @@ class MNISTIter(SingleArrayIter):
                                 f"{end - start} images")
         rows = np.arange(start, end)
         if shuffle:
-            rows = rows[_shuffled(len(rows), seed)]
+            rows = rows[_shuffle(len(rows), seed)]
         pixels = images[rows].astype(kind)
         pixels *= pixels.dtype.type(1 / 256)
         shape = (-1,) if flat else (1, *images.shape[1:])

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from ..core.keys import exact
 from .expression import PRIMITIVES, Expression, Instruction, Primitive, extract_registers
 
-__all__ = ["factored"]
+__all__ = ["factor_sums"]
 
 # A product: its constant, and the power of each register.
 Product = tuple[float, dict[int, int]]
@@ -32,7 +32,7 @@ _ADDITIVE = frozenset({"add", "subtract"})
 _LEAST, _MOST = 1e-12, 1e12
 
 
-def factored(expression: Expression) -> Expression:
+def factor_sums(expression: Expression) -> Expression:
     """The expression with its sums of products rearranged if that takes fewer instructions, else the same expression.
 
     Parameters
@@ -43,7 +43,7 @@ def factored(expression: Expression) -> Expression:
     Examples
     --------
     >>> from opreg.elementwise.expression import trace
-    >>> factored(trace(lambda g, x: (g * x * x * 0.5 + g * x * x * 0.5) + g, 2))
+    >>> factor_sums(trace(lambda g, x: (g * x * x * 0.5 + g * x * x * 0.5) + g, 2))
     square(1) add(2, 1.0) multiply(0, 3)
     """
     sums = _Sums(expression)
@@ -78,13 +78,13 @@ class _Sums:
                 self.uses[value] += 1
         self.products: dict[int, Product] = {}
         inner = {arg for position, (_, args) in enumerate(code) if self._is_sum(arity + position)
-                 for arg in args if isinstance(arg, int) and self._absorbed(arg)}
+                 for arg in args if isinstance(arg, int) and self._is_absorbed(arg)}
         self.terms: dict[int, list[Product]] = {}  # the terms of each sum, by its register
         for register in range(arity, arity + len(code)):
             if register not in inner and self._is_sum(register):
                 terms = self._terms(register, 1.0)
                 if _shares(terms):
-                    terms = _gathered(terms)
+                    terms = _combine_terms(terms)
                     if all(_LEAST < abs(constant) < _MOST for constant, _ in terms):
                         self.terms[register] = terms
 
@@ -94,9 +94,9 @@ class _Sums:
             return False
         prim, args = self.expression.code[register - self.expression.arity]
         return prim.name in _ADDITIVE or (prim.name == "multiply" and any(isinstance(arg, float) for arg in args)
-                                          and any(isinstance(arg, int) and self._absorbed(arg) for arg in args))
+                                          and any(isinstance(arg, int) and self._is_absorbed(arg) for arg in args))
 
-    def _absorbed(self, register: int) -> bool:
+    def _is_absorbed(self, register: int) -> bool:
         """Whether a register holds a sum that is read only once, so that its terms can be part of the reader's sum."""
         return self.uses[register] == 1 and self._is_sum(register)
 
@@ -107,7 +107,7 @@ class _Sums:
             return self._terms(inner, factor * number)  # type: ignore[arg-type]  # the register is sorted last
         terms: list[Product] = []
         for arg, sign in zip(args, (factor, -factor if prim.name == "subtract" else factor)):
-            if isinstance(arg, int) and self._absorbed(arg):
+            if isinstance(arg, int) and self._is_absorbed(arg):
                 terms += self._terms(arg, sign)
             else:
                 constant, powers = self._product(arg)
@@ -118,10 +118,10 @@ class _Sums:
         if isinstance(value, float):
             return value, {}
         if value not in self.products:
-            self.products[value] = self._multiplied(value)
+            self.products[value] = self._product_terms(value)
         return self.products[value]
 
-    def _multiplied(self, register: int) -> Product:
+    def _product_terms(self, register: int) -> Product:
         position = register - self.expression.arity
         if position >= 0:
             prim, args = self.expression.code[position]
@@ -160,7 +160,7 @@ def _shares(terms: Sequence[Product]) -> bool:
     return False
 
 
-def _gathered(terms: Sequence[Product]) -> list[Product]:
+def _combine_terms(terms: Sequence[Product]) -> list[Product]:
     """The terms with like ones combined."""
     gathered: dict[tuple[tuple[int, int], ...], Product] = {}
     for constant, powers in terms:
@@ -176,7 +176,7 @@ def _common(terms: Sequence[Product]) -> dict[int, int]:
     return {base: power for base, power in least.items() if power}
 
 
-def _divided(terms: Sequence[Product], constant: float, powers: dict[int, int]) -> list[Product]:
+def _divide_terms(terms: Sequence[Product], constant: float, powers: dict[int, int]) -> list[Product]:
     """All terms divided by a common factor."""
     return [(factor / constant, {base: power - powers.get(base, 0) for base, power in old.items()
                                  if power > powers.get(base, 0)}) for factor, old in terms]
@@ -211,7 +211,7 @@ class _Writer:
         if any(abs(constant) != size for constant, _ in terms):
             size = 1.0
         if common or size != 1.0:
-            return self.product(size, common, self.total(_divided(terms, size, common)))
+            return self.product(size, common, self.total(_divide_terms(terms, size, common)))
         counts = Counter(base for _, powers in terms for base in powers)
         shared = max(counts, key=lambda base: (counts[base], -base))
         if counts[shared] > 1:

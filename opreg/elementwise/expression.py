@@ -35,7 +35,7 @@ from .primitives import KEPT, Operand, Primitive, Term
 from .settings import Answers, Setting
 
 __all__ = ["Expression", "Instruction", "OpenExpressions", "Resolved", "trace", "derive", "accepts_expression",
-           "compiled", "extract_registers", "in_order", "apply_operator"]
+           "compiled", "extract_registers", "sort_terms", "apply_operator"]
 
 # Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
@@ -48,7 +48,7 @@ class Instruction(NamedTuple):
     args: tuple[int | float, ...]
 
 
-def in_order(*terms: Operand) -> list[Term]:
+def sort_terms(*terms: Operand) -> list[Term]:
     """Terms and all terms that they depend on, arguments before their uses."""
     order: list[Term] = []
     visited: set[int] = set()
@@ -71,7 +71,7 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
     code: list[Instruction] = []
     registers: dict[int, int] = {id(term): i for i, term in enumerate(inputs)}
     registers_of: dict[object, int] = {}  # instruction -> register
-    for term in in_order(*terms):
+    for term in sort_terms(*terms):
         if term.prim is None:
             continue
         operands: tuple[Any, ...] = term.args
@@ -439,7 +439,7 @@ def derive(expression: Expression, wrt: int, output: bool = False) -> Expression
     """
     assert expression.term is not None, "an expression of instructions has no derivative"
     g, result = Term(None, (-1,)), Term(None, (-2,))
-    order = in_order(expression.term)
+    order = sort_terms(expression.term)
     target = expression.inputs[wrt]
     depends = {id(target)}
     for term in order:

@@ -27,7 +27,7 @@ from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
 from .errors import BlockError
 from .hook_handle import HookHandle
-from .parameter_dict import ParameterDict, brief
+from .parameter_dict import ParameterDict, shorten_names
 from .summary import print_summary
 
 __all__ = ["Block", "indented", "listing"]
@@ -271,13 +271,14 @@ class Block(Checked):
             for path, parameter in parameters.items():
                 if id(parameter) not in loaded_ids:
                     raise BlockError(f"Parameter '{path}' is missing in file '{filename}', which contains parameters: "
-                                     f"{brief(loaded)}. Set allow_missing=True to ignore missing parameters.")
+                                     f"{shorten_names(loaded)}. Set allow_missing=True to ignore missing parameters.")
         for path, value in loaded.items():
             if path in parameters:
                 parameters[path]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
                 raise BlockError(f"Parameter '{path}' loaded from file '{filename}' is not present in this block, "
-                                 f"which contains parameters {brief(parameters)}. Set ignore_extra=True to ignore.")
+                                 f"which contains parameters {shorten_names(parameters)}. Set ignore_extra=True to "
+                                 f"ignore.")
 
     def load_params(self, filename: str | os.PathLike[str], ctx: Contexts = None, allow_missing: bool = False,
                     ignore_extra: bool = False) -> None:

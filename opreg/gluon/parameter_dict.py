@@ -20,7 +20,7 @@ from ..train.initializer import InitializerLike
 from .base_parameter import Constant, Contexts, Dims, Parameter
 from .errors import BlockError
 
-__all__ = ["ParameterDict", "brief"]
+__all__ = ["ParameterDict", "shorten_names"]
 
 
 class ParameterDict(Checked):
@@ -249,14 +249,15 @@ class ParameterDict(Checked):
         for name in () if allow_missing else self.keys():
             if name not in arrays:
                 raise BlockError(f"Parameter '{name[cut:]}' is missing in {source}, which contains parameters: "
-                                 f"{brief(arrays)}. Make sure that source and target networks have the same prefix, "
+                                 f"{shorten_names(arrays)}. Make sure that source and target networks have the same "
+                                 f"prefix, "
                                  "or set allow_missing=True")
         for name, value in arrays.items():
             if name in self._params:
                 self[name]._load_init(value, ctx, cast_dtype=cast_dtype, dtype_source=dtype_source)
             elif not ignore_extra:
                 raise BlockError(f"Parameter '{name[cut:]}' loaded from {source} is not present in ParameterDict, "
-                                 f"choices are: {brief(self._params)}. Set ignore_extra=True to ignore. "
+                                 f"choices are: {shorten_names(self._params)}. Set ignore_extra=True to ignore. "
                                  "Make sure that source and target networks have the same prefix.")
 
 
@@ -267,15 +268,15 @@ def _merge_shapes(new: Dims, old: Dims) -> tuple[int, ...] | None:
     return tuple(b if a in (0, -1) else a for a, b in zip(new, old))
 
 
-def brief(names: Any, limit: int = 7) -> str:
+def shorten_names(names: Any, limit: int = 7) -> str:
     """Names in quotes; of many only the first and the last.
 
     Examples
     --------
-    >>> brief(["a", "b"])
+    >>> shorten_names(["a", "b"])
     "'a', 'b'"
     """
     names = list(names)
     if len(names) > limit:
-        return f"{brief(names[:limit // 2], limit)}, ..., {brief(names[-limit // 2:], limit)}"
+        return f"{shorten_names(names[:limit // 2], limit)}, ..., {shorten_names(names[-limit // 2:], limit)}"
     return ", ".join(f"'{name}'" for name in names)

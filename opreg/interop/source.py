@@ -83,15 +83,15 @@ class Source:
         if isinstance(what, Cell):
             cell_parameters = {parameter.name: parameter for parameter in what.get_parameters()}
             twin = copy.deepcopy(what)
-            self._of_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
-                             f"Cell {type(what).__name__}", cell_parameters, parameters or {}, attrs)
+            self._from_symbols({mode: twin.set_train(mode).to_symbol() for mode in (False, True)},
+                               f"Cell {type(what).__name__}", cell_parameters, parameters or {}, attrs)
         elif isinstance(what, Symbol):
-            self._of_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
-                             parameters or {}, attrs)
+            self._from_symbols(dict.fromkeys((False, True), what), f"Symbol {what.name or 'of several outputs'!r}", {},
+                               parameters or {}, attrs)
         elif parameters:
             raise ArgumentError(f"{way}: parameters= is for a Symbol or a Cell, got {what!r}")
         else:
-            self._of_operator(what, attrs)
+            self._from_operator(what, attrs)
         nodes = self._operators()
         self.mode = (any(op.traits.mode or op.traits.random for op in nodes)
                      or self.symbols.get(False) is not self.symbols.get(True))
@@ -102,8 +102,8 @@ class Source:
                                 "libraries do not")
         self.data_dependent = next((op.name for op in nodes if op.rules.data_dependent), None)
 
-    def _of_symbols(self, symbols: dict[bool, Symbol], title: str, cell_parameters: Mapping[str, Any],
-                    parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
+    def _from_symbols(self, symbols: dict[bool, Symbol], title: str, cell_parameters: Mapping[str, Any],
+                      parameters: Mapping[str, Any], attrs: Mapping[str, Any]) -> None:
         """``cell_parameters`` are the parameters of a Cell, ``parameters`` those that the caller gave."""
         if attrs:
             raise ArgumentError(f"{self.way}: {title} has no attributes: got {', '.join(attrs)}")
@@ -121,7 +121,7 @@ class Source:
         self.inputs = tuple(sorted(arguments, key=lambda name: name in values))
         self.states, self.outputs = tuple(states), tuple(symbols[True].list_outputs())
 
-    def _of_operator(self, what: Any, attrs: Mapping[str, Any]) -> None:
+    def _from_operator(self, what: Any, attrs: Mapping[str, Any]) -> None:
         op = _operator_of_name(what) if isinstance(what, str) else what
         if not isinstance(op, Op):
             raise ArgumentError(f"{self.way}: expected an operator, its name, a Symbol or a Cell, got {what!r}")

@@ -94,7 +94,7 @@ def empty(shape: Any, dtype: DTypeLike = None, order: str = "C", ctx: Context | 
     return full(shape, 0, dtype, order, ctx)
 
 
-def _by_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:
+def _call_numpy(name: str, dtype: DTypeLike, ctx: Context | None, *args: Any, **keywords: Any) -> ndarray:
     host = _computed(name, *args, **keywords)
     return new_array(host, ctx, np.float32 if dtype is None else dtype)
 
@@ -108,13 +108,13 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: DTypeLike = None,
     array([0., 1., 2.])
     """
     ends = (0, start) if stop is None else (start, stop)
-    return _by_numpy("arange", dtype, ctx, *ends, step)
+    return _call_numpy("arange", dtype, ctx, *ends, step)
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """``num`` evenly spaced values, and with ``retstep`` their distance."""
-    result = _by_numpy("linspace", dtype, ctx, start, stop, num, endpoint, axis=axis)
+    result = _call_numpy("linspace", dtype, ctx, start, stop, num, endpoint, axis=axis)
     step = (stop - start) / ((num - 1 if endpoint else num) or 1)
     return (result, step) if retstep else result
 
@@ -122,7 +122,7 @@ def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retste
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10.0,
              dtype: DTypeLike = None, axis: int = 0, ctx: Context | None = None) -> Any:
     """``num`` elements whose logarithms are evenly spaced."""
-    return _by_numpy("logspace", dtype, ctx, start, stop, num, endpoint, base, axis=axis)
+    return _call_numpy("logspace", dtype, ctx, start, stop, num, endpoint, base, axis=axis)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: Context | None = None
@@ -130,7 +130,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: 
     """Ones on the k-th diagonal, zeros elsewhere."""
     if min(N, N if M is None else M) < 0:
         raise ArgumentError(f"np.eye: expected no negative lengths, got N={N}, M={M}")
-    return _by_numpy("eye", dtype, ctx, N, M, k)
+    return _call_numpy("eye", dtype, ctx, N, M, k)
 
 
 def identity(n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
@@ -140,24 +140,24 @@ def identity(n: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """Ones on and below the k-th diagonal, zeros elsewhere."""
-    return _by_numpy("tri", dtype, ctx, N, M, k)
+    return _call_numpy("tri", dtype, ctx, N, M, k)
 
 
 def indices(dimensions: Any, dtype: DTypeLike = np.int32, ctx: Context | None = None) -> Any:
     """The indices of a grid, along each axis."""
-    return _by_numpy("indices", dtype, ctx, tuple(dimensions))
+    return _call_numpy("indices", dtype, ctx, tuple(dimensions))
 
 
 def hanning(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The Hann window."""
-    return _by_numpy("hanning", dtype, ctx, M)
+    return _call_numpy("hanning", dtype, ctx, M)
 
 
 def hamming(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The Hamming window."""
-    return _by_numpy("hamming", dtype, ctx, M)
+    return _call_numpy("hamming", dtype, ctx, M)
 
 
 def blackman(M: int, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
     """The Blackman window."""
-    return _by_numpy("blackman", dtype, ctx, M)
+    return _call_numpy("blackman", dtype, ctx, M)

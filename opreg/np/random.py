@@ -353,7 +353,7 @@ def normal_n(loc: Any = 0.0, scale: Any = 1.0, batch_shape: Any = None, dtype: D
     return _cast_and_store(_for_each("normal", loc, scale, batch_shape, ctx) * scale + loc, dtype, None)
 
 
-def _each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
+def _random_of_each(operator: str, size: Any, ctx: Context | None, *parameters: Any) -> Any:
     """Values from an operator whose parameters are arrays."""
     shape = _shape(size, *parameters)
     values = [as_value(each) for each in parameters]
@@ -377,7 +377,7 @@ def gamma(shape: Any, scale: Any = 1.0, size: Any = None, dtype: DTypeLike = Non
         alphas = [as_value(shape)] if isinstance(shape, Symbol) else []
         attrs = {} if alphas else {"alpha": float(shape)}
         return _cast_and_store(_graph("_numpy_gamma", alphas, size, **attrs) * scale, dtype, out)
-    return _cast_and_store(_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
+    return _cast_and_store(_random_of_each("_sample_gamma", size, ctx, shape, scale), dtype, out)
 
 
 def chisquare(df: Any, size: Any = None, dtype: DTypeLike = None, ctx: Context | None = None) -> Any:
@@ -415,7 +415,7 @@ def poisson(lam: Any = 1.0, size: Any = None, dtype: DTypeLike = None, ctx: Cont
     >>> np.random.poisson(4.0, (2, 3)).shape
     (2, 3)
     """
-    return _cast_and_store(_each("_sample_poisson", size, ctx, lam), dtype, None)
+    return _cast_and_store(_random_of_each("_sample_poisson", size, ctx, lam), dtype, None)
 
 
 def _order(count: int) -> np.ndarray:

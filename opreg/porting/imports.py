@@ -144,10 +144,10 @@ def _is_unused(name: str, source: Source) -> bool:
 
 def _is_replaced(name: str, source: Source) -> bool:
     """Whether nothing needs a module's name once its members are replaced."""
-    return all(_replacing(node, source) for node in source.named(source.tree, name))
+    return all(_replaces_part(node, source) for node in source.named(source.tree, name))
 
 
-def _replacing(node: ast.AST, source: Source) -> bool:
+def _replaces_part(node: ast.AST, source: Source) -> bool:
     """Whether a name is a part of a dotted one that ``MEMBERS`` replaces."""
     while isinstance(node := source.parents[node], ast.Attribute):
         if source.resolve(node) in MEMBERS:

@@ -92,7 +92,7 @@ def _workers(module: ModuleType, finder: Finder) -> None:
     worker.setup = setup
 
 
-def _children(module: Any, finder: Finder) -> None:
+def _prepare_children(module: Any, finder: Finder) -> None:
     """Make spawned processes find the script's modules, and load them under the right names.
 
     They first unpickle a description of this process, and import the main program by its name, if it has one: the
@@ -130,4 +130,4 @@ def _program(finder: Finder, main: str | None) -> str:
 #: Modules -> the patch that is applied after their import.
 COMPANIONS: dict[str, Callable[[ModuleType, Finder], None]] = {
     "_pytest.assertion.rewrite": _pytest, "xdist.workermanage": _workers,
-    "multiprocessing.spawn": _children, "importlib.util": _files}
+    "multiprocessing.spawn": _prepare_children, "importlib.util": _files}

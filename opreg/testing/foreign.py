@@ -16,7 +16,7 @@ from ..cells.tensor_base import TensorBase
 from ..errors import ArgumentError, DTypeError
 from .uses import Subject
 
-__all__ = ["ForeignUse", "arrays_in", "arrays_in_keywords", "filled", "is_numeric_list"]
+__all__ = ["ForeignUse", "arrays_in", "arrays_in_keywords", "fill_arrays", "is_numeric_list"]
 
 
 #: The words of libraries for a dtype without a kernel.
@@ -83,8 +83,9 @@ class ForeignUse(Subject):
     def arguments(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments and the keyword arguments, with these values in the places of their arrays."""
         rest = iter(values)
-        args = tuple([filled(value, rest, self.is_array) for value in self.args])
-        return args, {name: filled(value, rest, _reject_lists(self.is_array)) for name, value in self.keywords.items()}
+        args = tuple([fill_arrays(value, rest, self.is_array) for value in self.args])
+        is_array = _reject_lists(self.is_array)
+        return args, {name: fill_arrays(value, rest, is_array) for name, value in self.keywords.items()}
 
     def settings(self) -> dict[str, Any]:
         """The keyword arguments without arrays, for reports."""
@@ -138,13 +139,13 @@ def _reject_lists(is_array: Callable[[object], bool]) -> Callable[[object], bool
     return lambda value: not isinstance(value, (list, Real)) and is_array(value)
 
 
-def filled(value: Any, values: Iterator[Any], is_array: Callable[[object], bool]) -> Any:
+def fill_arrays(value: Any, values: Iterator[Any], is_array: Callable[[object], bool]) -> Any:
     """A nesting with the next of these values in the place of each array."""
     if is_array(value):
         return next(values)
     if isinstance(value, Mapping):
-        return {key: filled(part, values, is_array) for key, part in value.items()}
+        return {key: fill_arrays(part, values, is_array) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [filled(part, values, is_array) for part in value]
+        parts = [fill_arrays(part, values, is_array) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value

@@ -44,7 +44,7 @@ def integer_dtypes(use: Subject) -> str:
     return f"the inputs are {', '.join(kinds)}, give floating numbers"
 
 
-def _in_float64(use: Subject) -> tuple[Subject, bool]:
+def _subject_in_float64(use: Subject) -> tuple[Subject, bool]:
     """The subject in float64 if it runs there, and whether some part of it computes in less precision."""
     try:
         wide = use.on_arrays([each.astype(np.float32) if is_floating(each.dtype) and not is_numpy_float(each.dtype)
@@ -52,16 +52,16 @@ def _in_float64(use: Subject) -> tuple[Subject, bool]:
         outs = [out for out in wide.run().outs if is_numpy_float(out.dtype)]
     except Exception:  # it does not run in float64, so its own dtype is checked
         return use, True
-    coarse = _in_float32(outs)
+    coarse = _fits_float32(outs)
     if coarse:  # a copy of float32 values looks the same: values between those of float32 decide
         with contextlib.suppress(Exception):
             neighbour = wide.on_arrays([
                 value * _ASIDE if is_numpy_float(value.dtype) else value for value in wide.arrays])
-            coarse = _in_float32([out for out in neighbour.run().outs if is_numpy_float(out.dtype)])
+            coarse = _fits_float32([out for out in neighbour.run().outs if is_numpy_float(out.dtype)])
     return wide, any(out.dtype.itemsize < 8 for out in outs) or (coarse and not _integral(outs))
 
 
-def _in_float32(outs: Sequence[np.ndarray]) -> bool:
+def _fits_float32(outs: Sequence[np.ndarray]) -> bool:
     """Whether float32 represents all outputs exactly."""
     with np.errstate(all="ignore"):
         return all(np.array_equal(out.astype(np.float32), out, equal_nan=True) for out in outs)
@@ -151,7 +151,7 @@ def gradient(use: Subject) -> str | None:
     if not use.wanted or all(g is None for g in out_grads or ()):
         raise Skipped("no floating input, or no floating output")
     use.run(out_grads, grads=True)
-    wide, coarse = _in_float64(use)
+    wide, coarse = _subject_in_float64(use)
     if not all(np.isfinite(value).all() for value in (*wide.arrays, *wide.run().outs) if is_numpy_float(value.dtype)):
         raise Skipped("an input or output is infinite or NaN: give it other values")
     for out in wide.run().outs:
@@ -215,7 +215,7 @@ def second_order(use: Subject) -> str | None:
     """Second derivatives agree with central differences of the gradient."""
     if use.loss:
         raise Skipped("a loss: its gradient is not the derivative of its output")
-    wide, coarse = _in_float64(use)
+    wide, coarse = _subject_in_float64(use)
     out_grads = output_gradients(wide)
     floating = [i for i in wide.wanted if i < wide.argument_count]
     if not floating or all(g is None for g in out_grads or ()):
@@ -260,7 +260,7 @@ def directions(use: Subject) -> None:
     """The jvp rule agrees with central differences along a random direction."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.jvp is None:
         raise Skipped("it has no jvp rule")
-    wide, coarse = _in_float64(use)
+    wide, coarse = _subject_in_float64(use)
     if coarse or use.stochastic or not wide.wanted:
         raise Skipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
     rng = np.random.default_rng(4)
@@ -365,7 +365,7 @@ def _check_gradient(use: Use, title: str, name: str) -> None:
     out_grads, result = differentiated(use)
     if use.loss or not result.grads or all(g is None for g in out_grads or ()):
         return
-    wide, coarse = _in_float64(use)
+    wide, coarse = _subject_in_float64(use)
     outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
     if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return

@@ -217,13 +217,13 @@ class TensorUse(Subject):
 
 def compiled(use: Subject) -> TensorUse:
     """The subject compiled into a graph."""
-    tensors = _in_tensors(use)
+    tensors = _tensor_subject(use)
     return tensors.with_function(Jitted(getattr(tensors.function, "function", tensors.function)))
 
 
 def in_a_cell(use: Subject) -> TensorUse:
     """The subject inside a Cell that has its mode, while the mode outside is the other one."""
-    tensors = _in_tensors(use)
+    tensors = _tensor_subject(use)
 
     class Around(Cell):
         def construct(self, *args: Any, **keywords: Any) -> Any:
@@ -234,7 +234,7 @@ def in_a_cell(use: Subject) -> TensorUse:
     return cell
 
 
-def _in_tensors(use: Subject) -> TensorUse:
+def _tensor_subject(use: Subject) -> TensorUse:
     """The subject as a function of tensors, with auxiliary states as Parameters."""
     if isinstance(use, TensorUse):
         return use
@@ -264,7 +264,7 @@ def subject(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Subje
     """
     op = operator_of(what)
     if op is not None:
-        return _operator_use(op, _as_arrays(op, inputs, dict(attrs)), dict(attrs))
+        return _operator_use(op, _to_arrays(op, inputs, dict(attrs)), dict(attrs))
     if isinstance(what, autograd.Function) or (isinstance(what, type) and issubclass(what, autograd.Function)):
         return FunctionUse(what, [_as_array(value) for value in inputs], attrs)
     if not isinstance(what, (Cell, Jitted)):
@@ -351,7 +351,7 @@ def _operator_use(op: Op, arrays: list[np.ndarray], attrs: dict[str, Any]) -> Us
     return Use(op, arrays, attrs)
 
 
-def _as_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
+def _to_arrays(op: Op, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[np.ndarray]:
     """Inputs as NumPy arrays; a list gets the operator's declared dtype, or the dtype of the other inputs."""
     arrays = [_as_array(value) for value in inputs]
     lists = [i for i, value in enumerate(inputs) if not _is_array(value)]

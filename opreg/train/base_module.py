@@ -22,7 +22,7 @@ from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from ..errors import ArgumentError, OpError, did_you_mean, warn
 from ..training_line import TrainingLine
 from . import metric as metrics
-from .checkpoint import BatchEndParam, prefixed, split
+from .checkpoint import BatchEndParam, prefix_names, split
 from .initializer import InitializerLike, Uniform
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class BaseModule(CheckedMethods):
 
     def save_params(self, fname: str) -> None:
         """Write the weights to a file."""
-        save(fname, prefixed(*self.get_params()))
+        save(fname, prefix_names(*self.get_params()))
 
     def load_params(self, fname: str) -> None:
         """Set the weights from a file.

@@ -70,7 +70,7 @@ def write(prefix: str, epoch: int, symbol: Symbol | None, arg_params: Mapping[st
     """Write the files of ``save_checkpoint``."""
     if symbol is not None:
         symbol.save(f"{prefix}-symbol.json", remove_amp_cast)
-    save(f"{prefix}-{epoch:04d}.params", prefixed(arg_params, aux_params))
+    save(f"{prefix}-{epoch:04d}.params", prefix_names(arg_params, aux_params))
 
 
 def tell_saved(what: str, path: str) -> None:
@@ -78,7 +78,7 @@ def tell_saved(what: str, path: str) -> None:
     logging.info('Saved %s to "%s"', what, path)
 
 
-def prefixed(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:
+def prefix_names(arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> dict[str, NDArray]:
     """Weights and auxiliary states in one dict, with the prefixes of a file."""
     return {**{f"arg:{name}": value for name, value in arg_params.items()},
             **{f"aux:{name}": value for name, value in aux_params.items()}}

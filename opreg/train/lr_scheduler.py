@@ -134,7 +134,7 @@ class MultiFactorScheduler(LRScheduler):
         return self.base_lr
 
 
-class _Falling(LRScheduler):
+class _DecreasingScheduler(LRScheduler):
     """Base of rates that decrease from ``base_lr`` at the end of the warmup to ``final_lr`` at ``max_update``."""
 
     def __init__(self, max_update: int, base_lr: float, final_lr: float, warmup_steps: int, warmup_begin_lr: float,
@@ -158,7 +158,7 @@ class _Falling(LRScheduler):
         return self.base_lr
 
 
-class PolyScheduler(_Falling):
+class PolyScheduler(_DecreasingScheduler):
     """Decreases the rate from ``base_lr`` to ``final_lr`` by a power of the remaining updates.
 
     Examples
@@ -177,7 +177,7 @@ class PolyScheduler(_Falling):
         return (1.0 - part) ** self.power
 
 
-class CosineScheduler(_Falling):
+class CosineScheduler(_DecreasingScheduler):
     """Decreases the rate from ``base_lr`` to ``final_lr`` along half a cosine wave.
 
     Examples

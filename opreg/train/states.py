@@ -115,7 +115,7 @@ def loads(content: bytes, settings: Collection[str] = ()) -> Saved:
         When the bytes have another format, or are damaged.
     """
     if not content.startswith(b"PK"):
-        return _of_pickle(read_pickle(content, _NAME), settings)
+        return _from_pickle(read_pickle(content, _NAME), settings)
     records, names = read_npz(content, _NAME)
     arrays = {name: record.array for name, record in zip(names, records)}
     text = arrays.pop("about", None)
@@ -134,7 +134,7 @@ def loads(content: bytes, settings: Collection[str] = ()) -> Saved:
     return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, values)
 
 
-def _of_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
+def _from_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
     """The states of a pickle of MXNet."""
     attributes = pickled.attributes
     counts = attributes.get("_all_index_update_counts", {0: attributes.get("_index_update_count", {})})

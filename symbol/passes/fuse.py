@@ -31,7 +31,7 @@ from opreg.core.keys import Same
 from opreg.core.op import Op
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, size
-from opreg.elementwise.algebra import factored
+from opreg.elementwise.algebra import factor_sums
 from opreg.elementwise.composition import Composition
 from opreg.elementwise.expression import Expression, Instruction, astype
 from opreg.errors import Where
@@ -330,7 +330,7 @@ class _Composer:
         assert dtype is not None
         composed = _compose(tuple(terms.terms), tuple([(terms.places[node, 0], specs[node][0]) for node in exported]),
                           tuple([specs[node][index] for node, index in terms.inputs]), dtype,
-                          factored if self._free(group, exported) else None)
+                          factor_sums if self._free(group, exported) else None)
         sources = list(terms.inputs)
         for node, result in zip(exported, composed.results):
             if result < 0:  # the result equals an input

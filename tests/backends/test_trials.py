@@ -304,12 +304,12 @@ def test_a_transposed_factor_is_copied_where_that_is_faster(machine, monkeypatch
         forget(monkeypatch)
         monkeypatch.setenv("OPREG_CACHE_DIR", str(tmp_path / str(len(found))))
         copies: list[object] = []
-        copied = products._copied
-        monkeypatch.setattr(products, "_copied", lambda *about: copies.append(about) or copied(*about))
+        copied = products._copy_before
+        monkeypatch.setattr(products, "_copy_before", lambda *about: copies.append(about) or copied(*about))
         executor = _bound(_network(), x=(128, 80))
         found.append(_results(executor))
         found.append(_results(executor))
-        monkeypatch.setattr(products, "_copied", copied)
+        monkeypatch.setattr(products, "_copy_before", copied)
         # One of each for the trial, and one for the gradient of each weight.
         assert len(copies) == 2 * (1 + (way == products._COPIED))
     assert asked

@@ -498,7 +498,7 @@ def test_a_part_that_was_written_before_the_memory_was_handed_to_others(row):
 
 
 @pytest.mark.parametrize("row", range(ROWS))
-def test_all_that_was_written_before_the_memory_was_handed_to_others(row):
+def test_writes_before_memory_is_exported_are_found(row):
     """A row is written again before another library gets the memory."""
     x, h = marked(), array(HOST)
     with autograd.record():

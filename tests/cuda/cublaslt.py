@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.backends.cuda import cublaslt
 from opreg.backends.cuda.cublaslt import Epilogue
-from opreg.backends.cuda.products import _described, choose
+from opreg.backends.cuda.products import _describe, choose
 
 from .compiled import HERE, built
 from .device import Gpu, gpus
@@ -99,4 +99,4 @@ def installed() -> Iterator[Installed]:
         cublaslt.load = real
         cublaslt.library.cache_clear()  # type: ignore[attr-defined]
         choose.cache_clear()  # type: ignore[attr-defined]
-        _described.cache_clear()  # type: ignore[attr-defined]
+        _describe.cache_clear()  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opreg.elementwise.algebra import factored
+from opreg.elementwise.algebra import factor_sums
 from opreg.elementwise.expression import Expression, Instruction, exp, maximum, square, tanh, trace
 
 
@@ -24,7 +24,7 @@ from opreg.elementwise.expression import Expression, Instruction, exp, maximum, 
 ], ids=range(7))
 def test_shared_memory_is_written_once(function: Any, arity: int, text: str) -> None:
     whole = trace(function, arity)
-    found = factored(whole)
+    found = factor_sums(whole)
     assert repr(found) == text
     ins = np.random.default_rng(0).uniform(-2, 2, (arity, 20))
     np.testing.assert_allclose(found(np, *ins), whole(np, *ins), rtol=1e-14, atol=1e-14)
@@ -41,7 +41,7 @@ def test_shared_memory_is_written_once(function: Any, arity: int, text: str) -> 
 ], ids=range(6))
 def test_rewritings_without_a_gain_are_not_made(function: Any, arity: int) -> None:
     whole = trace(function, arity)
-    assert factored(whole) is whole
+    assert factor_sums(whole) is whole
 
 
 def test_equal_results_stay_separate() -> None:
@@ -50,7 +50,7 @@ def test_equal_results_stay_separate() -> None:
     code = [*first, *[Instruction(prim, tuple([arg + len(first) if arg > 2 else arg for arg in args]))
                       for prim, args in second]]
     whole = Expression.of(3, code, [2 + len(code), 2 + len(first)])
-    assert factored(whole) is whole
+    assert factor_sums(whole) is whole
 
 
 @settings(max_examples=200, deadline=None)
@@ -74,7 +74,7 @@ def test_rewritten_expressions_keep_their_values(data: st.DataObject) -> None:
     last = arity + len(whole.code) - 1
     results = [last, *[arity + each for each in others if arity + each != last]] if whole.code else [whole.result]
     whole = Expression.of(arity, whole.code, results)
-    found = factored(whole)
+    found = factor_sums(whole)
     assert len(found.code) < len(whole.code) or found is whole
     rng = np.random.default_rng(0)
     ins = [rng.uniform(-1, 1, 30) for _ in range(arity)]
@@ -87,7 +87,7 @@ def test_rewritten_expressions_keep_their_values(data: st.DataObject) -> None:
 
 def test_a_constant_is_not_taken_for_the_register_of_its_number():
     expression = trace(lambda a, b: (a * b * 0.5 + a * b * 0.25) * maximum(a, 1.0) * maximum(a, b), 2)
-    found = factored(expression)
+    found = factor_sums(expression)
     assert len(found.code) < len(expression.code)
     a, b = np.array([0.5, 2.0, 3.0]), np.array([4.0, 0.25, -1.0])
     np.testing.assert_allclose(found(np, a, b), a * b * 0.75 * np.maximum(a, 1) * np.maximum(a, b))

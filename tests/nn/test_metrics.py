@@ -121,8 +121,9 @@ def test_distances_equal_the_minima_over_all_pairs(kind: str, shape: tuple[int, 
     steps = np.abs(np.argwhere(np.ones(shape))[:, None] - np.argwhere(there)[None])
     measured = {"euclidean": lambda: np.sqrt((steps**2).sum(axis=2)), "chessboard": lambda: steps.max(axis=2),
                 "taxicab": lambda: steps.sum(axis=2)}[kind]()
-    np.testing.assert_allclose(metrics.surfaces._to_nearest(there, kind).ravel(), measured.min(axis=1), rtol=1e-12)
-    assert np.isinf(metrics.surfaces._to_nearest(np.zeros(shape, bool), kind)).all()
+    np.testing.assert_allclose(metrics.surfaces._distances_to_nearest(there, kind).ravel(), measured.min(axis=1),
+                               rtol=1e-12)
+    assert np.isinf(metrics.surfaces._distances_to_nearest(np.zeros(shape, bool), kind)).all()
 
 
 def test_each_roc_curve_is_of_one_class_against_the_others() -> None:

@@ -72,7 +72,7 @@ def assert_same(net, shapes, dtype="float32", **more):
     """
     fused = bound(net, shapes, dtype, **more)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fusion, "factored", lambda expression: expression)
+        patch.setattr(fusion, "factor_sums", lambda expression: expression)
         as_written = bound(net, shapes, dtype, **more)
     plain = results(bound(net, shapes, dtype, fused=False, **more))
     for number, (got, exact, want) in enumerate(zip(results(fused), results(as_written), plain, strict=True)):

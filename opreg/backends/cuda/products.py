@@ -193,7 +193,7 @@ class _Descriptors:
 
 
 @cached(1024)
-def _described(library: Library, product: Product) -> _Descriptors:
+def _describe(library: Library, product: Product) -> _Descriptors:
     """The descriptors of a product without a bias, cached for products that are not part of a plan."""
     return _Descriptors(library, product, 0)
 
@@ -344,7 +344,7 @@ def _multiplied(xp: ArrayModule, a: Array, b: Array, out: Array) -> bool:
     chosen = choose(found, device, product)
     if isinstance(chosen, str):
         return False
-    Multiply(xp, device, "matmul", product, chosen, (a, b, out), xp.empty, 1.0, None, _described(found, product))()
+    Multiply(xp, device, "matmul", product, chosen, (a, b, out), xp.empty, 1.0, None, _describe(found, product))()
     return True
 
 

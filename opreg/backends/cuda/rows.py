@@ -225,7 +225,8 @@ def _phases(rows: RowExpression, shape: Shape) -> list[tuple[list[int], list[int
     return [(rows.reduced(phase), stored if phase == rows.last_phase else []) for phase in range(rows.last_phase + 1)]
 
 
-def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) -> tuple[list[int], set[int | float]]:
+def _phase_instructions(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]
+                        ) -> tuple[list[int], set[int | float]]:
     """The instructions of a phase, and the registers that it reads."""
     registers = [*[rows.expression.code[p].args[0] for p in reduced], *[rows.expression.results[i] for i in outs]]
     needed = rows.needed(registers)
@@ -234,7 +235,7 @@ def _needed(rows: RowExpression, reduced: Sequence[int], outs: Sequence[int]) ->
 
 def _passes(rows: RowExpression, shape: Shape) -> list[int]:
     """Number of times that a kernel reads each of its inputs."""
-    reads = [_needed(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
+    reads = [_phase_instructions(rows, reduced, outs)[1] for reduced, outs in _phases(rows, shape)]
     return [sum(i in read for read in reads) if along is RowLayout.ELEMENT and not shape.packs else
             int(i in rows.expression.used) for i, along in enumerate(rows.inputs)]
 
@@ -258,7 +259,7 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
            outs: Sequence[int], kind: str, index: str) -> list[str]:
     """The lines of one pass over a row, which reduce or store results."""
     expression = rows.expression
-    needed, read = _needed(rows, reduced, outs)
+    needed, read = _phase_instructions(rows, reduced, outs)
     lines = [f"{kind} t{p} = {KINDS[expression.code[p].prim.name]}::none<{kind}>();" for p in reduced]
     before, inside, after = [], [], []
     for i in packed:

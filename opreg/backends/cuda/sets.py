@@ -51,7 +51,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
     sums = {j: out for j, out in enumerate(outs) if out is not None and rows.results[j] in ACROSS}
 
     def add_sums(known_values: dict[int, tuple[Array, RowLayout]]) -> list[Callable[[], None]]:
-        return _over_sets(rows, known_values, sums, shape, axes, xp, lambda i, *spec: scratch(500 + i, *spec))
+        return _set_steps(rows, known_values, sums, shape, axes, xp, lambda i, *spec: scratch(500 + i, *spec))
 
     if [reduced for _, reduced in groups] in ([False, True], [True]) and not few_rows(xp, count, groups[-1][0]):
         cycle = max([array.size for array, role in zip(ins, roles) if role is RowLayout.CYCLE], default=1)
@@ -117,7 +117,7 @@ def _sum_steps(arrays: Sequence[Array], outs: Sequence[Array | None], axes: Sequ
     return steps
 
 
-def _over_sets(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayout]], outs: dict[int, Array],
+def _set_steps(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayout]], outs: dict[int, Array],
                shape: Shape, axes: Sequence[int], xp: ArrayModule, scratch: Scratch) -> list[Callable[[], None]]:
     """Steps that compute results which are sums over sets, from inputs and registers with one value per set."""
     steps: list[Callable[[], None]] = []

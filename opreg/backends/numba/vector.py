@@ -38,7 +38,7 @@ def _at_most(x: FloatValue, limit: float) -> FloatValue:
     return x.replaced(x > limit, limit)  # NaN stays
 
 
-def _signed(size: FloatValue, x: FloatValue) -> FloatValue:
+def _copy_sign(size: FloatValue, x: FloatValue) -> FloatValue:
     """``size`` with the sign of ``x``."""
     return size.call("copysign", x)
 
@@ -47,7 +47,7 @@ def _signed(size: FloatValue, x: FloatValue) -> FloatValue:
 DETOURS = {"power"}
 
 
-def _in_double(function: Callable[..., FloatValue]) -> Callable[..., FloatValue]:
+def _accept_float32(function: Callable[..., FloatValue]) -> Callable[..., FloatValue]:
     """Make a function of float64 accept float32 too: it computes in float64 and rounds the result."""
     DETOURS.add(function.__name__)
 
@@ -63,7 +63,7 @@ def _in_double(function: Callable[..., FloatValue]) -> Callable[..., FloatValue]
 # --------------------------------------------------------------------------- exponentials and their relatives
 
 
-def _reduced(x: FloatValue) -> tuple[FloatValue, IntValue]:
+def _reduce_argument(x: FloatValue) -> tuple[FloatValue, IntValue]:
     """``y`` and ``k`` with ``exp(x) = (1 + y) * 2 ** k``; ``y`` is exact near zero."""
     kind = x.kind
     shifted = fma(x, 1.0 / math.log(2.0), kind.magic)
@@ -72,7 +72,7 @@ def _reduced(x: FloatValue) -> tuple[FloatValue, IntValue]:
     return fma(r * r, _polynomial(r, kind.exp), r), shifted.bits() - kind.pattern(kind.magic)
 
 
-def _scaled(x: FloatValue, k: IntValue) -> FloatValue:
+def _scale_by_power(x: FloatValue, k: IntValue) -> FloatValue:
     """``x * 2 ** k``, rounded once when the result is subnormal."""
     half = k >> 1
     return x * x.power_of_two(half) * x.power_of_two(k - half)
@@ -82,8 +82,8 @@ def _exp(x: FloatValue, shift: int = 0) -> FloatValue:
     """``exp(x) * 2 ** shift``."""
     x = _at_most(x, x.kind.high + 1)
     x = x.replaced(x < x.kind.low, x.kind.low)
-    y, k = _reduced(x)
-    return _scaled(1.0 + y, k + shift)
+    y, k = _reduce_argument(x)
+    return _scale_by_power(1.0 + y, k + shift)
 
 
 def exp(x: FloatValue) -> FloatValue:
@@ -94,29 +94,29 @@ def exp(x: FloatValue) -> FloatValue:
 def expm1(x: FloatValue) -> FloatValue:
     """``exp(x) - 1``."""
     low = -float(x.kind.mantissa)
-    y, k = _reduced(_at_most(x.replaced(x < low, low), x.kind.high))
-    return _signed(_scaled(y + (1.0 - x.power_of_two(0 - k.at_most(x.kind.mantissa + 8))), k), x)
+    y, k = _reduce_argument(_at_most(x.replaced(x < low, low), x.kind.high))
+    return _copy_sign(_scale_by_power(y + (1.0 - x.power_of_two(0 - k.at_most(x.kind.mantissa + 8))), k), x)
 
 
 def tanh(x: FloatValue) -> FloatValue:
     """The hyperbolic tangent."""
     size = _at_most(abs(x), 0.4 * x.kind.mantissa)  # tanh is 1 from there on
-    y, k = _reduced(size + size)
+    y, k = _reduce_argument(size + size)
     power = x.power_of_two(k)
     t = fma(y, power, power - 1.0)  # exp(2 * size) - 1
-    return _signed(t / (t + 2.0), x)
+    return _copy_sign(t / (t + 2.0), x)
 
 
-@_in_double
+@_accept_float32
 def sinh(x: FloatValue) -> FloatValue:
     """The hyperbolic sine."""
     size = abs(x)
     t = expm1(size)
     near = 0.5 * (t + t / (t + 1.0))
-    return _signed(near.replaced(size > 22.0, _exp(size, -1)), x)
+    return _copy_sign(near.replaced(size > 22.0, _exp(size, -1)), x)
 
 
-@_in_double
+@_accept_float32
 def cosh(x: FloatValue) -> FloatValue:
     """The hyperbolic cosine."""
     half = _exp(abs(x), -1)
@@ -169,7 +169,7 @@ def log2(x: FloatValue) -> FloatValue:
     return _of_positive(fma(part, 1.0 / math.log(2.0), exponent), x)
 
 
-@_in_double
+@_accept_float32
 def log10(x: FloatValue) -> FloatValue:
     """The logarithm to base ten."""
     exponent, f = _parts(x)
@@ -195,7 +195,7 @@ def log1p(x: FloatValue) -> FloatValue:
     return y.select(x >= -1.0, math.nan)
 
 
-@_in_double
+@_accept_float32
 def arcsinh(x: FloatValue) -> FloatValue:
     """The inverse of the hyperbolic sine."""
     size = abs(x)
@@ -203,10 +203,10 @@ def arcsinh(x: FloatValue) -> FloatValue:
     squared = size * size
     near = size + squared / ((squared + 1.0).call("sqrt") + 1.0)
     y = log1p(near.replaced(large, size - 1.0))
-    return _signed(y.replaced(large, y + math.log(2.0)), x)
+    return _copy_sign(y.replaced(large, y + math.log(2.0)), x)
 
 
-@_in_double
+@_accept_float32
 def arccosh(x: FloatValue) -> FloatValue:
     """The inverse of the hyperbolic cosine."""
     large = x > 2.0 ** 28
@@ -215,11 +215,11 @@ def arccosh(x: FloatValue) -> FloatValue:
     return y.replaced(large, y + math.log(2.0)).select(x >= 1.0, math.nan)
 
 
-@_in_double
+@_accept_float32
 def arctanh(x: FloatValue) -> FloatValue:
     """The inverse of the hyperbolic tangent."""
     size = abs(x)
-    return _signed(0.5 * log1p((size + size) / (1.0 - size)), x)
+    return _copy_sign(0.5 * log1p((size + size) / (1.0 - size)), x)
 
 
 # ---------------------------------------------------------------------------------------------------- angles
@@ -235,7 +235,7 @@ _ARCSIN = (0.02875785136742156, -0.01485188707124720, 0.01740087944269402, 0.005
 _HALF_PI_LOW, _QUARTER_PI_LOW = 6.123233995736766e-17, 3.061616997868383e-17
 
 
-@_in_double
+@_accept_float32
 def arctan(x: FloatValue) -> FloatValue:
     """The inverse of the tangent."""
     size = abs(x)
@@ -246,7 +246,7 @@ def arctan(x: FloatValue) -> FloatValue:
     z = y * y
     high = x.constant(0.0).replaced(middle, 0.25 * math.pi).replaced(far, 0.5 * math.pi)
     low = x.constant(0.0).replaced(middle, _QUARTER_PI_LOW).replaced(far, _HALF_PI_LOW)
-    return _signed(high + (y + (y * (z * _polynomial(z, _ARCTAN)) + low)), x)
+    return _copy_sign(high + (y + (y * (z * _polynomial(z, _ARCTAN)) + low)), x)
 
 
 def _arc(size: FloatValue) -> tuple[FloatValue, FloatValue, BoolValue]:
@@ -264,23 +264,23 @@ def _root_rest(y: FloatValue, size: FloatValue) -> FloatValue:
     return (error / (y + y)).replaced(y.equals(0.0), 0.0)
 
 
-@_in_double
+@_accept_float32
 def arcsin(x: FloatValue) -> FloatValue:
     """The inverse of the sine."""
     size = abs(x)
     y, rest, large = _arc(size)
     twice = 2.0 * (rest + _root_rest(y, size)) - _HALF_PI_LOW
     far = 0.25 * math.pi - (twice - (0.25 * math.pi - (y + y)))
-    return _signed((y + rest).replaced(large, far), x)
+    return _copy_sign((y + rest).replaced(large, far), x)
 
 
-@_in_double
+@_accept_float32
 def arccos(x: FloatValue) -> FloatValue:
     """The inverse of the cosine."""
     size = abs(x)
     y, rest, large = _arc(size)
     rest = rest.replaced(large, rest + _root_rest(y, size))
-    near = 0.5 * math.pi - (_signed(y, x) - (_HALF_PI_LOW - _signed(rest, x)))
+    near = 0.5 * math.pi - (_copy_sign(y, x) - (_HALF_PI_LOW - _copy_sign(rest, x)))
     far = 2.0 * (y + rest)
     below = math.pi - (far - 2.0 * _HALF_PI_LOW)
     return near.replaced(large, far.replaced(x < 0.0, below))
@@ -289,17 +289,17 @@ def arccos(x: FloatValue) -> FloatValue:
 # ---------------------------------------------------------------------------------------- roots and powers
 
 
-@_in_double
+@_accept_float32
 def cbrt(x: FloatValue) -> FloatValue:
     """The cube root, by an approximation and one step of Newton's method."""
     size = abs(x)
     y = exp(log(size) * (1.0 / 3.0))
     y = y - (y - size / (y * y)) * (1.0 / 3.0)
     y = y.replaced(size.equals(0.0) | size.equals(math.inf), size)
-    return _signed(y, x)
+    return _copy_sign(y, x)
 
 
-@_in_double
+@_accept_float32
 def hypot(x: FloatValue, y: FloatValue) -> FloatValue:
     """The square root of the sum of both squares, scaled where a square would overflow or underflow."""
     a, b = abs(x), abs(y)
@@ -322,7 +322,7 @@ def power(x: FloatValue, y: FloatValue) -> FloatValue:
     value = exp(y * log(size))
     half = 0.5 * y
     whole, even = y.equals(y.call("floor")), half.equals(half.call("floor"))
-    sign = _signed(x.constant(1.0), x)
+    sign = _copy_sign(x.constant(1.0), x)
     value = value.replaced(whole & ~even & (sign < 0.0), -value)
     value = value.replaced((x < 0.0) & (x > -math.inf) & ~whole, math.nan)
     value = value.replaced(size.equals(1.0) & abs(y).equals(math.inf), 1.0)
@@ -355,14 +355,14 @@ def erf(x: FloatValue) -> FloatValue:
     """The error function."""
     if x.kind is SINGLE:
         size = _at_most(abs(x), 4.0)
-        y, k = _reduced(_polynomial(size, _LOG_ERFC))
+        y, k = _reduce_argument(_polynomial(size, _LOG_ERFC))
         far = 1.0 - (1.0 + y) * x.power_of_two(k)
-        return _signed(far.replaced(size <= 1.0, _near_erf(size, _ERF_TO_ONE)), x)
+        return _copy_sign(far.replaced(size <= 1.0, _near_erf(size, _ERF_TO_ONE)), x)
     size = _at_most(abs(x), 6.0)
-    return _signed((1.0 - _erfc(size)).replaced(size <= 0.5, _near_erf(size, _ERF_TO_HALF)), x)
+    return _copy_sign((1.0 - _erfc(size)).replaced(size <= 0.5, _near_erf(size, _ERF_TO_HALF)), x)
 
 
-@_in_double
+@_accept_float32
 def erfinv(x: FloatValue) -> FloatValue:
     """The inverse of the error function, by the formulas of ``special.erfinv``."""
     size = abs(x)
@@ -377,7 +377,7 @@ def erfinv(x: FloatValue) -> FloatValue:
         error = (rest - _erfc(y)).replaced(size < 0.5, _near_erf(y, _ERF_TO_HALF) - size)
         step = error * exp(squared) * (0.5 * math.sqrt(math.pi))
         y = y - step / (1.0 + y * step)
-    return _signed(y.replaced(size.equals(1.0), math.inf).select(size <= 1.0, math.nan), x)
+    return _copy_sign(y.replaced(size.equals(1.0), math.inf).select(size <= 1.0, math.nan), x)
 
 
 # ----------------------------------------------------------------------------------- arithmetic, comparisons
@@ -401,7 +401,7 @@ def minimum(a: FloatValue, b: FloatValue) -> FloatValue:
 
 def sign(x: FloatValue) -> FloatValue:
     """-1, 0, 1 or NaN."""
-    return _signed(x.constant(1.0), x).replaced(x.equals(0.0), 0.0).replaced(x.differs(x), x)
+    return _copy_sign(x.constant(1.0), x).replaced(x.equals(0.0), 0.0).replaced(x.differs(x), x)
 
 
 def plus(total: FloatValue, x: FloatValue) -> FloatValue:

@@ -103,7 +103,7 @@ def bring_channels_last(program: Program, library: Library) -> Program:
         return program
     moves, reasons = _Decisions(program, library).taken()
     if moves or reasons:
-        program.rebuild(_Rewriting(program, moves, reasons).change)
+        program.rebuild(_Rewriter(program, moves, reasons).change)
     return program
 
 
@@ -187,7 +187,7 @@ def _moved_attributes(node: Node, move: Move) -> Attrs:
     return attrs
 
 
-class _Rewriting:
+class _Rewriter:
     """Builds the new nodes, with copies between changed nodes and others."""
 
     def __init__(self, program: Program, moves: dict[Node, Move], reasons: dict[Node, str]):

@@ -108,7 +108,7 @@ def leaky_relu(data, gamma, *, act_type: Literal["elu", "gelu", "leaky", "prelu"
 leaky_relu.signature.tags = {"gamma": {"__init__": '["Constant", {"value": 0.25}]'}}
 
 
-def _aligned(gamma: Shape, data: Shape) -> Shape:
+def _align_gamma(gamma: Shape, data: Shape) -> Shape:
     """The shape of gamma that broadcasts with the data: its axes are the second and the first of the data."""
     remaining, result = list(gamma), [1] * len(data)
     for axis in reversed(range(min(len(data), 2))):
@@ -129,7 +129,7 @@ def leaky_relu_fill(ins, outs, *, act_type):
 @leaky_relu.infer  # ``prelu`` and ``rrelu`` have no expression
 def leaky_relu_infer(data, *gamma, act_type):
     if gamma and is_known(gamma[0]):
-        _aligned(gamma[0], data)
+        _align_gamma(gamma[0], data)
     return [data, data] if act_type == "rrelu" else data
 
 
@@ -156,7 +156,7 @@ def leaky_relu_chance(*, act_type):
 
 @leaky_relu.kernel("prelu", accepts=_only("prelu"), rank=Rank.OPERATOR)  # no body: other types are an expression
 def prelu_xp(xp, data, gamma, *, out=None):
-    y = xp.multiply(data, gamma.reshape(_aligned(gamma.shape, data.shape)))
+    y = xp.multiply(data, gamma.reshape(_align_gamma(gamma.shape, data.shape)))
     if out is None:
         return xp.where(data > 0, data, y)
     out[...] = xp.where(data > 0, data, y)
@@ -195,7 +195,7 @@ leaky_relu.rules.opened = _opened
 @composed(name="_backward_prelu", outputs=("data", "gamma"))
 def backward_prelu(g, data, gamma):
     """The gradients of ``LeakyReLU`` with ``prelu``."""
-    gamma_shape = _aligned(gamma.shape, data.shape)
+    gamma_shape = _align_gamma(gamma.shape, data.shape)
     above = data > 0.0  # 1 or 0, used in arithmetic, which can be fused; ``where`` cannot
     d_data = (above + (1.0 - above) * gamma.reshape(gamma_shape)) * g
     axes = tuple([i for i, dim in enumerate(gamma_shape) if dim == 1])

@@ -109,12 +109,12 @@ def opened(function: Callable, derivative: Callable | None, differentiable: bool
 _fixed, _slope = cached(1024)(trace), cached(4096)(functools.partial(derive, output=True))
 
 
-def _derived(expression: Traced, wrt: int) -> Traced:
+def _derivative(expression: Traced, wrt: int) -> Traced:
     """The derivative with respect to one input, an expression of ``g``, the inputs and the output."""
     return lambda attrs: _slope(expression(attrs), wrt)
 
 
-def _narrowed(expression: Traced, used: tuple[int, ...]) -> Traced:
+def _drop_unread_inputs(expression: Traced, used: tuple[int, ...]) -> Traced:
     """The same expression, reduced to the inputs that it reads."""
     return lambda attrs: _narrow(expression(attrs), used)
 
@@ -223,7 +223,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
     _declare_shapes(op, broadcasts)
     attach(op, expression, broadcasts=broadcasts, on_integers=on_integers)
     written = derivatives or [None] * len(arguments)
-    slopes = [_derived(expression, i) if derivative is None else expressions_of(derivative, len(arguments) + 2)
+    slopes = [_derivative(expression, i) if derivative is None else expressions_of(derivative, len(arguments) + 2)
               for i, derivative in enumerate(written)]
     ends = [""] if len(arguments) == 1 else [f"_{argument}" for argument in arguments]
     parts = [_backward(op, slope, f"_backward_{_stem(name)}{end}", broadcasts)
@@ -275,14 +275,14 @@ def _backward(op: Op, slope: Traced, name: str, broadcasts: bool) -> Part | None
         return lambda g, ins, y, attrs: slope(attrs).lower(g, *ins, y, broadcasts=broadcasts)
     used = sample.used
     arguments = op.signature.arguments({})
-    expression = _narrowed(slope, tuple(used))
+    expression = _drop_unread_inputs(slope, tuple(used))
     backward = Op(name, op.signature.schema, [("g", *arguments, "output")[i] for i in used], inplace=range(len(used)),
                   doc=f"The gradient of ``{op.name}``" + (f" with respect to ``{name.rpartition('_')[2]}``."
                                                           if len(arguments) > 1 else "."))
     if broadcasts:
         backward.infer(broadcast)
     attach(backward, expression, finite=True, broadcasts=broadcasts)
-    parts = [_gradient_part(_derived(expression, i), broadcasts) for i in range(len(used))]
+    parts = [_gradient_part(_derivative(expression, i), broadcasts) for i in range(len(used))]
     _differentiate(backward, parts, broadcasts)
     register(backward)
 

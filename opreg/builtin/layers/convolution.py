@@ -25,7 +25,7 @@ from ..layouts import by_layout
 from ..looped import by_loop, looped
 from ..matrices.dense import adjoint, bilinear, with_bias
 from ..outputs import wide
-from ..samples import of_rows
+from ..samples import declare_row_samples
 from .correlation import bias_adder, correlate, match, small, spread
 from .sliding import Window, channels_first, channels_last, extent, input_extent, spatial, window
 from .small_correlation import SmallPlan
@@ -77,7 +77,7 @@ def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[in
     """
 
 
-of_rows(convolution, 0)
+declare_row_samples(convolution, 0)
 by_layout(convolution, (0,), weights_first=True)
 
 
@@ -146,7 +146,7 @@ def _small(xp: ArrayModule, data: Array, weight: Array, shape: Shape, win: Windo
 
 
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
-of_rows(convolution_data, 0, 2)
+declare_row_samples(convolution_data, 0, 2)
 by_layout(convolution_data, (0, 2), weights_first=True)
 convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", "data", "weight"))
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
@@ -232,7 +232,7 @@ def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[
     """
 
 
-of_rows(deconvolution, 0)
+declare_row_samples(deconvolution, 0)
 
 
 def deconvolution_window(size: Shape, kernel: Shape, stride: Shape, dilate: Shape, pad: Shape, adj: Shape,

@@ -456,7 +456,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
     def filled(c: slice, columns: Array, n: slice, g: slice, r: slice) -> None:
         plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
 
-    def multiplied(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
+    def multiply(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
         out = y[n, g, o, r]
         if direct:  # blocks of whole rows are matrices without a copy
             xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
@@ -469,7 +469,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
         size = _length(n), _length(g), _length(r)
         columns, matrices = buffer = buffers.take(*size)
         filled(All, columns, n, g, r)
-        multiplied(All, matrices, n, g, r)
+        multiply(All, matrices, n, g, r)
         buffers.give(buffer, *size)
 
     blocks = plan.column_blocks(xp, x.dtype)
@@ -481,7 +481,7 @@ def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _
         columns, matrices = buffer = buffers.take(*map(_length, whole_block))
         ins = _parts(plan.ins, -(-plan.ins // len(outs)))
         share(xp, [functools.partial(filled, c, columns, *whole_block) for c in ins], plan.work)
-        share(xp, [functools.partial(multiplied, o, matrices, *whole_block) for o in outs], plan.work)
+        share(xp, [functools.partial(multiply, o, matrices, *whole_block) for o in outs], plan.work)
         buffers.give(buffer, *map(_length, whole_block))
 
 
@@ -523,7 +523,8 @@ def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) 
             _deposit(_swap_batch_and_group(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.row_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.row_blocks(xp, x.dtype))],
+          plan.work)
 
 
 def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
@@ -538,10 +539,11 @@ def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Pla
             _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
             buffers.give(buffer, *size)
 
-    share(xp, [functools.partial(image, *slices) for slices in _by_image(plan.column_blocks(xp, x.dtype))], plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.column_blocks(xp, x.dtype))],
+          plan.work)
 
 
-def _by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+def _group_by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
     """Blocks grouped by images and groups, in order: blocks of one group write overlapping rows."""
     by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
     for n, g, r in blocks:

@@ -62,13 +62,13 @@ def backward_l2_normalization(g, output, norm, *, mode: Literal["channel", "inst
     """The gradient of ``L2Normalization``."""
 
 
-def _through_normalized(g: Any, y: Any, length: Any) -> Any:
+def _normalize_gradient(g: Any, y: Any, length: Any) -> Any:
     return (g - y * row_sum(g * y)) / length
 
 
 @looped(backward_l2_normalization)
 def backward_l2_normalization_loop(*, mode):
-    return sets(_through_normalized, inputs=(RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW), **_SUMMED[mode])
+    return sets(_normalize_gradient, inputs=(RowLayout.ELEMENT, RowLayout.ELEMENT, RowLayout.ROW), **_SUMMED[mode])
 
 
 by_loop(backward_l2_normalization)

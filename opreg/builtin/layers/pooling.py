@@ -27,7 +27,7 @@ from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..outputs import adjoint_pair, like_inputs, linear, wide
-from ..samples import of_rows
+from ..samples import declare_row_samples
 from ..shapes.shape import out_or_empty, stored_in
 from .sliding import Window, channels_first, channels_last, span, spatial, window
 
@@ -272,7 +272,7 @@ def pooling(data, *, kernel: tuple[int, ...] = (), pool_type: Literal["max", "av
     """
 
 
-of_rows(pooling, 0)
+declare_row_samples(pooling, 0)
 by_layout(pooling, (0,))
 
 
@@ -369,7 +369,7 @@ pooling_at_max = register(Op(
 
 
 for _op, _like in ((pooling_sum, 1), (pooling_max, 1), (pooling_at_max, 2)):
-    of_rows(_op, 0, 1, 2)
+    declare_row_samples(_op, 0, 1, 2)
     _op.infer(like_inputs(_like))
 
 adjoint_pair(pooling_max, pooling_at_max, like=False)

@@ -25,7 +25,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs, wide
-from ..samples import fold_samples, of_rows, repeated
+from ..samples import declare_row_samples, fold_samples, repeated
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
            "are_views", "with_bias"]
@@ -492,7 +492,7 @@ def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
     return (*lhs[:-2], m, n)
 
 
-of_rows(batch_dot, 0, 1)
+declare_row_samples(batch_dot, 0, 1)
 
 
 def _stacks(*_: Array, transpose_a: bool, transpose_b: bool) -> Factors:

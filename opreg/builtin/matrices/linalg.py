@@ -247,15 +247,15 @@ trsm.fill(_triangular_fill)
 trsm.infer(_triangular)
 
 
-def _solved(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: bool, lower: bool, alpha: float
-            ) -> Array:
+def _solve(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: bool, lower: bool, alpha: float
+           ) -> Array:
     half = _half(xp, A, lower)
     half = _t(half) if transpose != rightside else half
     right = B if alpha == 1.0 else alpha * B
     return _t(xp.linalg.solve(half, _t(right))) if rightside else xp.linalg.solve(half, right)
 
 
-declare_array_function(trsm, _solved)
+declare_array_function(trsm, _solve)
 
 
 @trsm.grad
@@ -270,7 +270,7 @@ def trsm_grad(g, ins, outs, *, transpose, rightside, lower, alpha):
 # ----------------------------------------------------------------------------------------- decompositions
 
 
-def _mirrored(value: Value) -> Value:
+def _mirror_lower(value: Value) -> Value:
     """The symmetric matrix with the lower triangle of a value."""
     low = _triangle_of(value)
     strict = ops.elemwise_sub(value, _triangle_of(value, False))
@@ -289,7 +289,7 @@ declare_array_function(potrf, lambda xp, A, *, lower: xp.linalg.cholesky(A) if l
 @potrf.grad
 def potrf_grad(g, ins, outs, *, lower):
     low, g = (outs[0], g) if lower else (transposed(outs[0]), transposed(g))
-    middle = _mirrored(ops._linalg_gemm2(low, g, transpose_a=True))
+    middle = _mirror_lower(ops._linalg_gemm2(low, g, transpose_a=True))
     half = ops._linalg_trsm(low, middle, transpose=True, alpha=0.5)
     return (ops._linalg_trsm(low, half, rightside=True),)
 
@@ -334,7 +334,7 @@ def gelqf_grad(g, ins, outs):
     (g_q, g_l), (q, low) = g, outs
     middle = ops.elemwise_sub(ops._linalg_gemm2(low, g_l, transpose_a=True),
                               ops._linalg_gemm2(g_q, q, transpose_b=True))
-    inner = ops._linalg_gemm(_mirrored(middle), q, g_q)
+    inner = ops._linalg_gemm(_mirror_lower(middle), q, g_q)
     return (ops._linalg_trsm(low, inner, transpose=True),)
 
 
@@ -420,14 +420,14 @@ declare_array_function(regular_inverse, _regular)
 regular_inverse.grad(inverse_grad)
 
 
-def _of_each(A: Any, factor: Value) -> Value:
+def _scale_per_matrix(A: Any, factor: Value) -> Value:
     """A scalar per matrix, reshaped to broadcast over the matrices."""
     return ops.Reshape(factor, shape=(-2, 1) if len(A.shape) == 2 else (-2, 1, 1))
 
 
 def _slope_of_log(A: Value, det: Value, g: Value) -> Value:
     """The gradient of ``A`` from the gradient ``g`` of the logarithm of its determinant."""
-    return ops.broadcast_mul(transposed(ops._linalg_regular_inverse(A, det)), _of_each(A, g))
+    return ops.broadcast_mul(transposed(ops._linalg_regular_inverse(A, det)), _scale_per_matrix(A, g))
 
 
 @_linalg(outputs=("output0",), aliases=("_npi_det",))
@@ -477,7 +477,7 @@ declare_array_function(sumlogdiag, lambda xp, A: xp.sum(xp.log(A.diagonal(0, -2,
 @sumlogdiag.grad
 def sumlogdiag_grad(g, ins, outs):
     slope = ops._linalg_makediag(ops.reciprocal(ops._linalg_extractdiag(ins[0])))
-    return (ops.broadcast_mul(slope, _of_each(ins[0], g)),)
+    return (ops.broadcast_mul(slope, _scale_per_matrix(ins[0], g)),)
 
 
 # ------------------------------------------------------------------------------------ parts of a matrix

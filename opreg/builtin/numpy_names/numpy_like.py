@@ -102,17 +102,17 @@ def _taken(source: Sequence[int], codes: Sequence[int]) -> Shape:
 def _reshape_shape(source: Shape, *, newshape: int | Sequence[int], reverse: bool) -> Shape:
     codes = (newshape,) if isinstance(newshape, int) else tuple(newshape)
     if not reverse:
-        return _with_inferred_length(source, _taken(source, codes))
+        return _infer_length(source, _taken(source, codes))
     turned, place = list[int](), len(codes)
     while place:  # from the last code on, since the two lengths of a split follow its code
         place -= 1
         width = 3 if place > 1 and codes[place - 2] == -6 else 1
         turned += [-6, codes[place], codes[place - 1]] if width == 3 else [codes[place]]
         place -= width - 1
-    return _with_inferred_length(source, _taken(source[::-1], turned)[::-1])
+    return _infer_length(source, _taken(source[::-1], turned)[::-1])
 
 
-def _with_inferred_length(source: Shape, codes: Shape) -> Shape:
+def _infer_length(source: Shape, codes: Shape) -> Shape:
     """The shape with -1 worked out, as far as the lengths of the data are known."""
     return _literal(source, newshape=codes) if is_known(source) else tuple([ANY if dim == -1 else dim for dim in codes])
 
@@ -139,7 +139,7 @@ def _product_shape(a: Shape, b: Shape) -> Shape:
     return broadcast(a[:-2], b[:-2]) + a[-2:-1] + (b[-1:] if len(b) > 1 else ())
 
 
-def _as_matrices(a: Array, b: Array) -> tuple[Array, Array]:
+def _factor_matrices(a: Array, b: Array) -> tuple[Array, Array]:
     """The factors as matrices: a vector on the left as a row, one on the right as a column."""
     return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
 
@@ -222,12 +222,12 @@ def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_
 
 
 def _factors_of_a(g: Array, b: Array, a: Array) -> tuple[Array, ...]:
-    left, right = _as_matrices(a, b)
+    left, right = _factor_matrices(a, b)
     return _head(g, a, b), right.swapaxes(-1, -2), left
 
 
 def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
-    left, right = _as_matrices(a, b)
+    left, right = _factor_matrices(a, b)
     head = _head(g, a, b)
     if right.ndim == 2 and left.ndim > 2:  # one product over all rows also sums over the stack
         rows = math.prod(left.shape[:-1])
@@ -235,7 +235,7 @@ def _factors_of_b(g: Array, a: Array, b: Array) -> tuple[Array, ...]:
     return left.swapaxes(-1, -2), head, right
 
 
-_declare_product(matmul, _as_matrices, _product_shape)
+_declare_product(matmul, _factor_matrices, _product_shape)
 _declare_product(matmul_a, _factors_of_a, lambda g, b, a: a)
 _declare_product(matmul_b, _factors_of_b, lambda g, a, b: b)
 bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(out) * a[-1])

@@ -159,7 +159,7 @@ def _mask_without(xp: Any, arr: Any, obj: Any, *, axis: Axis) -> Any:
 declare_array_function(kept_by_deletion, _mask_without)  # no body: it writes to positions
 
 
-def _remaining(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:
+def _places_left(length: int, start: int | None, stop: int | None, step: int | None, int_ind: int | None) -> np.ndarray:
     """The places that stay."""
     if int_ind is not None and not -length <= int_ind < length:
         raise ArgumentError(f"position {int_ind}: expected an integer from {-length} to {length - 1}")
@@ -172,4 +172,4 @@ def delete(arr, *, start: int | None = None, stop: int | None = None, step: int 
     """``arr`` without the elements at the position ``int_ind``, or at those of a slice, along ``axis`` or flattened."""
     flat = shaped(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(flat.shape))
-    return looked_up(flat, lambda length: _remaining(length, start, stop, step, int_ind), place)
+    return looked_up(flat, lambda length: _places_left(length, start, stop, step, int_ind), place)

@@ -219,7 +219,7 @@ def _places(shape: Shape, axis: Axes) -> tuple[int, ...]:
     return () if axis == () else reduced_axes(axis, False, len(shape))
 
 
-def _weighed(a: Shape, weights: Shape, axis: Axes) -> Shape:
+def _weights_shape(a: Shape, weights: Shape, axis: Axes) -> Shape:
     """The shape of weights beside an array: that of the array, or the length of one axis, where it broadcasts."""
     if len(weights) == len(a):
         broadcast(weights, a)
@@ -243,7 +243,7 @@ def average(a, *weights, axis: Axes = None, returned: bool = False, weighted: bo
         count = math.prod([a.shape[place] for place in places])
         return mean, ops._npi_full_like(mean, fill_value=count)
     value, weight = values
-    laid = _weighed(a.shape, weight.shape, axis)
+    laid = _weights_shape(a.shape, weight.shape, axis)
     weight = weight if len(laid) == len(weight.shape) else ops._np_reshape(weight, newshape=laid)
     weight = ops._np_broadcast_to(weight, shape=a.shape)
     total = ops._np_sum(weight, axis=places)

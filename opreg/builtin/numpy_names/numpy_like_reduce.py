@@ -46,7 +46,7 @@ _reduced_shape = functools.partial(reduced, scalar=True)
 # ------------------------------------------------------------------------------------------------- dtypes
 
 
-def _of_means(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+def _mean_dtype(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
     """The dtype of means: the attribute ``dtype`` if given, float32 for integers, else that of the data."""
     (a,) = ins
     return ins, [dtype or (outs[0] if a is None else widest_float(a))]
@@ -90,7 +90,7 @@ def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) ->
 
     op.doc = doc
     shift_axes(op)
-    op.types(_of_means if kind == "mean" else types_of_totals)
+    op.types(_mean_dtype if kind == "mean" else types_of_totals)
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
@@ -154,7 +154,7 @@ def _deviation(name: str, takes_root: bool, doc: str) -> None:
 
     op.doc = doc
     shift_axes(op)
-    op.types(_of_means)
+    op.types(_mean_dtype)
     function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if takes_root else _var
     looped(op)(lambda *, axis, ddof, keepdims: sets(
         function, axis, keepdims=keepdims, integer_dtype="float64", scalar=True, ddof=ddof))

@@ -20,7 +20,7 @@ from ...core.registry import ops
 from ...core.rules import Attrs
 from ...core.spec import Shape
 from ...elementwise import expression
-from ...elementwise.expression import Expression, Term, compiled, in_order
+from ...elementwise.expression import Expression, Term, compiled, sort_terms
 from ...elementwise.tiling import Schedule, scheduled
 from ...typing import Array, ArrayModule
 
@@ -302,7 +302,7 @@ class Formula:
                 return value
             return numbers.setdefault(id(value), (value, Term(None, ())))[1]
 
-        for step in in_order(*results):
+        for step in sort_terms(*results):
             step.args = tuple([term(arg) for arg in step.args])
         return (compiled([*inputs, *[slot for _, slot in numbers.values()]], *results),
                 [number.of for number, _ in numbers.values()])

@@ -203,13 +203,13 @@ def _divergence(xp: ArrayModule, counts: Array, part: slice, bins: int) -> Array
     group = xp.minimum(xp.arange(p.size) // (p.size // bins), bins - 1)
     means = xp.bincount(group, inner, bins) / xp.maximum(xp.bincount(group, inner != 0, bins), 1)
     q = means[group] * (p != 0)
-    p, _ = _smoothed(xp, p)
-    q, sound = _smoothed(xp, q)
+    p, _ = _smooth_zeros(xp, p)
+    q, sound = _smooth_zeros(xp, q)
     p, q = p / p.sum(), xp.where(sound, q / xp.where(sound, q.sum(), 1), p)
     return xp.where(sound, (p * xp.log(p / q)).sum(), xp.inf)
 
 
-def _smoothed(xp: ArrayModule, numbers: Array) -> tuple[Array, Array]:
+def _smooth_zeros(xp: ArrayModule, numbers: Array) -> tuple[Array, Array]:
     """A distribution whose zeros take a small share from the other elements, and whether those had enough."""
     nonzero = numbers != 0
     share = _SMOOTH * (~nonzero).sum() / xp.maximum(nonzero.sum(), 1)

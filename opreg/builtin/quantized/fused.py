@@ -124,7 +124,7 @@ def _norm(node: Any) -> Any:
     return node.op.rules.norm and node.op.rules.norm(node.attrs)
 
 
-def _inferred(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], Any]:
+def _infer_body(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], Any]:
     """Shapes or dtypes of a subgraph's variables and of its result, by that rule of its operators."""
     known = dict(zip(body.entries, specs))
     for node in body.nodes:
@@ -134,7 +134,7 @@ def _inferred(body: Body, rule: str, specs: Sequence[Any]) -> tuple[list[Any], A
     return [known[entry] for entry in body.entries], known[body.nodes[-1], 0]
 
 
-def _computed(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
+def _compute_nodes(nodes: Sequence[Any], values: dict[Entry, Value]) -> Value:
     """The result of the last of several nodes, from known values."""
     for node in nodes:
         statistics = {"use_global_stats": True} if _norm(node) else {}
@@ -155,27 +155,27 @@ class Factor(NamedTuple):
     bias: Value | None
 
 
-def _by_row(numbers: Any, weight: Any) -> Any:
+def _reshape_per_row(numbers: Any, weight: Any) -> Any:
     """One value or one per row, reshaped to broadcast over the rows of a weight."""
     return numbers.reshape((-1, *[1] * (len(weight.shape) - 1)))
 
 
-def _folded(norm: Norm, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
-            variance: Value) -> tuple[Value, Value]:
+def _fold_affine(norm: Norm, weight: Any, bias: Value | None, gamma: Value, beta: Value, mean: Value,
+                 variance: Value) -> tuple[Value, Value]:
     """The weight and bias equivalent to a norm by its moving statistics."""
     deviation = ops.sqrt(ops.Cast(variance, dtype="float64") + norm.eps)
     factor = (1 if norm.fix_gamma else ops.Cast(gamma, dtype="float64")) / deviation
     factor = ops.Cast(factor, dtype=weight.dtype)  # rounded as in MXNet: the largest weight may lie on an edge
     shift = -mean if bias is None else bias - mean
-    return weight * _by_row(factor, weight), beta + shift * factor
+    return weight * _reshape_per_row(factor, weight), beta + shift * factor
 
 
-def _quantised(weight: Any, bias: Value | None, channels: bool) -> Factor:
+def _quantize_weights(weight: Any, bias: Value | None, channels: bool) -> Factor:
     """The affine map of floating-point weights, in steps of the largest weight, or that of each channel."""
     sizes = ops.abs(weight)
     reach = ops.max(sizes, axis=tuple(range(1, len(weight.shape)))) if channels else ops.max(sizes)
     steps = per_unit(EDGES["int8"], reach)
-    return Factor(to_integers(weight * _by_row(steps, weight), dtype="int8"), steps, reach, bias)
+    return Factor(to_integers(weight * _reshape_per_row(steps, weight), dtype="int8"), steps, reach, bias)
 
 
 def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype: str) -> Value:
@@ -199,7 +199,7 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
         if any(entry in node.inputs for node in body.rest):  # the added array, perhaps the data themselves
             reach = distance(arrays[f"{name}_min"], arrays[f"{name}_max"])
             values[entry] = ops.Cast(dequantized(arrays[name], reach), dtype=dtype)
-    y = _computed(body.rest, values) if body.rest else values[body.sums]
+    y = _compute_nodes(body.rest, values) if body.rest else values[body.sums]
     if fractions:
         return y
     if limit is None:
@@ -265,7 +265,7 @@ class Fusion:
 
     def shapes(self, attrs: Attrs, ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
         body, named_specs = self.body(attrs), self.values_by_name(attrs, ins)
-        inferred, result = _inferred(body, "infer_shapes", [named_specs[name] for name in body.names])
+        inferred, result = _infer_body(body, "infer_shapes", [named_specs[name] for name in body.names])
         spec_of = {**dict.fromkeys(named_specs, (1,)), **dict(zip(body.names, inferred))}
         return ([combined_shape(name, shape, spec_of[name]) for name, shape in named_specs.items()],
                 [combined_shape("output", outs[0], result), *[(1,)] * (len(outs) - 1)])
@@ -273,7 +273,7 @@ class Fusion:
     def types(self, attrs: Attrs, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
         body, named_specs = self.body(attrs), self.values_by_name(attrs, ins)
         if not attrs["quantized"]:
-            inferred, result = _inferred(body, "infer_dtypes", [named_specs[name] for name in body.names])
+            inferred, result = _infer_body(body, "infer_dtypes", [named_specs[name] for name in body.names])
             spec_of = dict(zip(body.names, inferred))
             return [spec_of[name] for name in named_specs], [result]
         weights = as_dtype("int8") if "min_weight" in named_specs else FLOAT
@@ -286,7 +286,7 @@ class Fusion:
         """The body of the operator."""
         body, arrays = self.body(attrs), self.values_by_name(attrs, values)
         if not attrs["quantized"]:
-            return _computed(body.nodes, dict(zip(body.entries, [arrays[name] for name in body.names])))
+            return _compute_nodes(body.nodes, dict(zip(body.entries, [arrays[name] for name in body.names])))
         low, high = (arrays[name] for name in self.ends(body, attrs)[:2])
         return _result(body, arrays, self.factor(body, arrays, attrs), distance(low, high), attrs)
 
@@ -299,10 +299,10 @@ class Fusion:
                 bias = dequantized(bias, distance(arrays["min_bias"], arrays["max_bias"]))
             return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
         if body.norm is not None:
-            weight, bias = _folded(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])
+            weight, bias = _fold_affine(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])
         channels = (self.layer == "FullyConnected"
                     or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
-        return _quantised(weight, bias, channels)
+        return _quantize_weights(weight, bias, channels)
 
 
 def _conv_ends(body: Body, attrs: Attrs) -> tuple[str, ...]:

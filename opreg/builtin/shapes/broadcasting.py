@@ -27,7 +27,7 @@ from .shape import as_view, copy_view, repeated_parts, stored_in
 __all__ = ["reduced_like", "declare_repeat"]
 
 
-def _stretched(data: Shape, target: Shape) -> Shape:
+def _stretch_target(data: Shape, target: Shape) -> Shape:
     """``target``, if ``data`` broadcasts to exactly that shape."""
     if len(data) > len(target):
         raise ShapeError(f"{show(data)} does not broadcast to {show(target)}: it has more axes")
@@ -103,7 +103,7 @@ def _declare_broadcast(op: Op, target: Callable[..., Shape]) -> None:
 
     @op.infer
     def broadcasting_infer(data, *like, **attrs):
-        return _stretched(data, rule(attrs, data, *like))
+        return _stretch_target(data, rule(attrs, data, *like))
 
     declare_repeat(op, target)
     linear(op, "_reduce_like", slice(0, 1))
@@ -186,7 +186,8 @@ _declare_broadcast(broadcast_axis, _replace_lengths)
 # ----------------------------------------------------------------------- to the shape of another array
 
 
-def _matched(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None, rhs_axes: int | Shape | None) -> Shape:
+def _broadcast_target_of_axes(lhs: Shape, rhs: Shape, *, lhs_axes: int | Shape | None,
+                              rhs_axes: int | Shape | None) -> Shape:
     """The target shape of ``broadcast_like``."""
     if lhs_axes is None and rhs_axes is None:
         return rhs
@@ -206,7 +207,7 @@ def broadcast_like(lhs, rhs, *, lhs_axes: int | tuple[int, ...] | None = None,
     """``lhs`` broadcast to the shape of ``rhs``, or only ``lhs_axes`` to the lengths of ``rhs_axes``."""
 
 
-_declare_broadcast(broadcast_like, _matched)
+_declare_broadcast(broadcast_like, _broadcast_target_of_axes)
 
 
 @declare(name="_reduce_like", types="T,U->T", unread=(1,))
@@ -219,7 +220,7 @@ reduce_like.identity(lambda ins, outs: ins[0] == outs[0])
 
 @reduce_like.infer
 def reduce_like_infer(data, like):
-    _stretched(like, data)
+    _stretch_target(like, data)
     return like
 
 
@@ -232,7 +233,7 @@ def reduce_like_view(array, *, out_shape):
 
 @reduce_like.in_parts  # no body: bodies use it to sum
 def reduce_like_in_parts(xp, data, like):
-    summed, shape = _summing(xp, data, like), like.shape
+    summed, shape = _sum_down_to(xp, data, like), like.shape
     if summed is None:
         return lambda data, like, out=None: copy_view(xp, data.reshape(shape), out)
     return lambda data, like, out=None: stored_in(summed(data), out)
@@ -244,7 +245,7 @@ def reduced_like(xp: ArrayModule, data: Array, like: Array) -> Array:
     return reduced
 
 
-def _summing(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Array] | None:
+def _sum_down_to(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array], Array] | None:
     """The function that sums arrays like the first down to the shape of the second; None where none are added."""
     shape = like.shape
     padded = (1,) * (data.ndim - len(shape)) + shape

@@ -119,7 +119,7 @@ def constant(xp: ArrayModule, value: float, dtype: np.dtype) -> Array:
     return number_on(xp, value, xp.float64).astype(xp.int64).astype(dtype)  # the processor's result, as in MXNet
 
 
-def reshaped(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
+def reshape_array(xp: ArrayModule, data: Array, shape: Shape, out: Array | None = None) -> Array:
     """``data`` in another shape, as a new array or in ``out``."""
     result = out_or_empty(xp, shape, data.dtype, out)
     target = result.reshape(data.shape)
@@ -201,13 +201,13 @@ def declare_reshape(op: Op, target: Callable[..., Shape | None]) -> None:
         return as_view(array, out_shape)
 
     @op.in_parts  # no body: bodies use it to reshape
-    def reshaping_in_parts(xp, data, *like, **attrs):
+    def reshape_in_parts(xp, data, *like, **attrs):
         before, dtype, empty = data.shape, data.dtype, xp.empty
         after = rule(attrs, before, *[array.shape for array in like])
 
         def reshape(data, *like, out=None):
             if out is not None:
-                return reshaped(xp, data, after, out)
+                return reshape_array(xp, data, after, out)
             result = empty(after, dtype)
             result.reshape(before)[...] = data
             return result
@@ -381,7 +381,7 @@ def flatten_fill(ins, outs):
 # ------------------------------------------------------------------------------------ axes of length one
 
 
-def _inserted(shape: Shape, *, axis: int) -> Shape:
+def _insert_axis(shape: Shape, *, axis: int) -> Shape:
     axis = check_axis(axis, len(shape) + 1)
     return (*shape[:axis], 1, *shape[axis:])
 
@@ -391,7 +391,7 @@ def expand_dims(data, *, axis: int):
     """``data`` with an axis of length one inserted at position ``axis`` of the result."""
 
 
-declare_reshape(expand_dims, _inserted)
+declare_reshape(expand_dims, _insert_axis)
 
 
 @expand_dims.fill
@@ -403,7 +403,7 @@ def expand_dims_fill(ins, outs, *, axis):
     return [(*out[:axis], *out[axis + 1:])]
 
 
-def _squeezed(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None:
+def _squeeze_axes(shape: Shape, *, axis: int | Sequence[int] | None) -> Shape | None:
     if axis is None:
         if not is_known(shape):
             return None
@@ -422,4 +422,4 @@ def squeeze(data, *, axis: int | tuple[int, ...] | None = None):
     """``data`` without the axes ``axis``, or if None without all axes of length one; one axis always remains."""
 
 
-declare_reshape(squeeze, _squeezed)
+declare_reshape(squeeze, _squeeze_axes)

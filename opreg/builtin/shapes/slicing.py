@@ -150,7 +150,7 @@ shift_axes(declare_slice(slice_axis, _axis_cut), of=1)
 # --------------------------------------------------------------------------------------------- slice_like
 
 
-def _like_shape(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape:
+def _lengths_like(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape:
     """The shape ``data`` with the lengths of ``like`` along ``axes``, or along all axes; negative axes count from the
     end of ``data`` for both, as in MXNet."""
     named = (axes,) if isinstance(axes, int) else axes
@@ -166,7 +166,7 @@ def _like_shape(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Shape
 
 
 def _corner(data: Shape, like: Shape, *, axes: int | Sequence[int]) -> Cut:
-    return tuple([slice(dim) for dim in _like_shape(data, like, axes=axes)])
+    return tuple([slice(dim) for dim in _lengths_like(data, like, axes=axes)])
 
 
 @declare(types="T,U->T", unread=(1,))
@@ -175,7 +175,7 @@ def slice_like(data, shape_like, *, axes: int | tuple[int, ...] = ()):
 
 
 declare_slice(slice_like, _corner)
-slice_like.infer(_like_shape)  # a length known from the other input
+slice_like.infer(_lengths_like)  # a length known from the other input
 
 
 # --------------------------------------------------------------------------------------------------- Crop

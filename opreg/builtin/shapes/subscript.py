@@ -65,7 +65,7 @@ def subscript_in_parts(xp, data, *, key):
     return lambda data, out=None: read_elements(xp, data, key, out)
 
 
-def _of_samples(key: Any) -> tuple[Any, ...] | None:
+def _key_of_samples(key: Any) -> tuple[Any, ...] | None:
     """The key for a batch of samples; None if axes indexed by arrays would move to the front."""
     parts = key if isinstance(key, tuple) else (key,)
     plain = [part is None or part is Ellipsis or (isinstance(part, (int, slice)) and not isinstance(part, bool))
@@ -78,7 +78,7 @@ def _of_samples(key: Any) -> tuple[Any, ...] | None:
 
 @subscript.vmap
 def subscript_vmap(ins, batched, *, key):
-    key = _of_samples(key)
+    key = _key_of_samples(key)
     return NotImplemented if key is None else ops._subscript(ins[0], key=key)
 
 
@@ -99,7 +99,7 @@ def subscript_scatter_xp(xp, g, data, *, key):
 
 @subscript_scatter.vmap
 def subscript_scatter_vmap(ins, batched, *, key):
-    key = _of_samples(key)
+    key = _key_of_samples(key)
     return NotImplemented if key is None else ops._backward_subscript(*repeated(ins, batched), key=key)
 
 

@@ -21,7 +21,7 @@ from ..forms import declare_form
 from ..outputs import widen
 from .greedy import Format
 
-__all__ = ["columns", "first_of", "joined", "decode_boxes", "offsets", "overlaps", "rows_at"]
+__all__ = ["columns", "first_of", "stack_coordinates", "decode_boxes", "offsets", "overlaps", "rows_at"]
 
 # These functions compute on values of traced bodies: arrays of coordinates.
 
@@ -31,7 +31,7 @@ def columns(boxes: Any) -> list[Any]:
     return list(ops.SliceChannel(boxes, num_outputs=4, axis=-1, squeeze_axis=True))
 
 
-def joined(coordinates: Sequence[Any]) -> Any:
+def stack_coordinates(coordinates: Sequence[Any]) -> Any:
     """Boxes of four coordinates."""
     return ops.stack(*coordinates, axis=-1, num_args=4)
 
@@ -49,14 +49,14 @@ def first_of(counts: Any, n: int) -> Any:
     return ops._npi_greater(counts[:, None], np.arange(n))
 
 
-def centered(coordinates: Sequence[Any]) -> list[Any]:
+def to_centers(coordinates: Sequence[Any]) -> list[Any]:
     """Center and sides, as four coordinates, of boxes given by corners."""
     left, top, right, bottom = coordinates
     width, height = right - left, bottom - top
     return [left + width * 0.5, top + height * 0.5, width, height]
 
 
-def cornered(coordinates: Sequence[Any]) -> list[Any]:
+def to_corners(coordinates: Sequence[Any]) -> list[Any]:
     """Corners, as four coordinates, of boxes given by center and sides."""
     x, y, width, height = coordinates
     width, height = width * 0.5, height * 0.5
@@ -67,7 +67,7 @@ def overlaps(a: Sequence[Any], b: Sequence[Any], form: Format = "corner") -> Any
     """The intersection over union of boxes, each given as four coordinates; 0 for boxes without area."""
     if form == "center":
         areas = [ops.relu(width) * ops.relu(height) for _, _, width, height in (a, b)]
-        a, b = cornered(a), cornered(b)
+        a, b = to_corners(a), to_corners(b)
     else:
         areas = [ops.relu(right - left) * ops.relu(bottom - top) for left, top, right, bottom in (a, b)]
     common = [ops.relu(ops.broadcast_minimum(a[i + 2], b[i + 2]) - ops.broadcast_maximum(a[i], b[i])) for i in (0, 1)]
@@ -112,7 +112,7 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
     groups = [ordered[:, :, id_index]] if grouped else []
     alive = ops._survivors(boxes, counts, *groups, threshold=overlap_thresh, form=in_format, grouped=grouped)
     if in_format != out_format:
-        converted = joined((cornered if out_format == "corner" else centered)(columns(boxes)))
+        converted = stack_coordinates((to_corners if out_format == "corner" else to_centers)(columns(boxes)))
         # MXNet takes a negative first coordinate for the mark of a removed box.
         converted = ops._npi_where(ops._npi_less_scalar(boxes[:, :, :1], scalar=0.0), boxes, converted)
         ordered = ops.Concat(ordered[:, :, :coord_start], converted, ordered[:, :, coord_start + 4:], num_args=3, dim=2)
@@ -220,7 +220,7 @@ def box_encode(samples, matches, anchors, refs, means, stds):
     second is the mask of these positions.
     """
     places = ops.clip(ops.Cast(matches, dtype="int64"), a_min=0, a_max=max(refs.shape[1] - 1, 0))
-    codes = joined(offsets(*[centered(columns(boxes)) for boxes in (anchors, rows_at(refs, places))]))
+    codes = stack_coordinates(offsets(*[to_centers(columns(boxes)) for boxes in (anchors, rows_at(refs, places))]))
     codes = ops.broadcast_div(ops.broadcast_sub(codes, means), stds)
     chosen = ops._npi_greater_scalar(samples, scalar=0.5)[:, :, None]
     return ops._npi_where_rscalar(chosen, codes, scalar=0.0), ops.Cast(
@@ -242,8 +242,8 @@ def box_decode(data, anchors, *, std0: float = 1.0, std1: float = 1.0, std2: flo
     """
     around = columns(anchors)
     if format == "corner":
-        around = centered(around)
-    return joined(decode_boxes(around, columns(data), (std0, std1, std2, std3), clip))
+        around = to_centers(around)
+    return stack_coordinates(decode_boxes(around, columns(data), (std0, std1, std2, std3), clip))
 
 
 declare_form(box_decode, "(batch, n, 4) (1, n, 4) -> (batch, n, 4)")

@@ -37,7 +37,7 @@ def _image(data: Shape, batch: bool = True) -> None:
                          f"got shape {show(data)}")
 
 
-def _in_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
+def _clip_to_range(xp: ArrayModule, colours: Array, dtype: np.dtype) -> Array:
     """Values clipped to the range of a short integer dtype."""
     if dtype.kind not in "iu" or dtype.itemsize > 2:
         return colours
@@ -52,7 +52,7 @@ def _declare_transform(op: Op, change: Callable[..., Array]) -> None:
     @op.kernel()
     def changing_xp(xp, data, *, rng=None, **attrs):
         working = data if is_single_or_double(data.dtype) else data.astype(xp.float32)
-        return _in_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)
+        return _clip_to_range(xp, change(xp, working, data.dtype, rng, **attrs), data.dtype)
 
 
 # ------------------------------------------------------------------------------- to_tensor and normalize
@@ -69,7 +69,7 @@ def to_tensor(data):
     return ops.Cast(turned, dtype="float32") if is_floating(dtype) and dtype != "float32" else turned
 
 
-def _by_channel(name: str, values: float | tuple[float, ...], channels: int, dtype: np.dtype) -> np.ndarray:
+def _per_channel(name: str, values: float | tuple[float, ...], channels: int, dtype: np.dtype) -> np.ndarray:
     """One value, or one per channel, before two axes of length one; equal values become one."""
     values = values if isinstance(values, tuple) else (values,)
     values = values[:1] if len(set(values)) == 1 else values
@@ -88,7 +88,7 @@ def normalize(data, *, mean: float | tuple[float, ...] = (0.0, 0.0, 0.0, 0.0),
         raise ShapeError("data: expected an image (channel, height, width) of one or three channels, or a batch of "
                          f"them, got shape {show(shape)}")
     x = data if is_single_or_double(dtype) else ops.Cast(data, dtype="float32")
-    around, scale = [_by_channel(name, values, shape[-3], x.dtype) for name, values in (("mean", mean), ("std", std))]
+    around, scale = [_per_channel(name, values, shape[-3], x.dtype) for name, values in (("mean", mean), ("std", std))]
     y = ops.broadcast_div(ops.broadcast_sub(x, around), scale)
     if dtype.kind in "iu" and dtype.itemsize <= 2:
         y = ops.clip(y, a_min=float(np.iinfo(dtype).min), a_max=float(np.iinfo(dtype).max))
@@ -250,7 +250,7 @@ def _jitter(xp: ArrayModule, x: Array, dtype: np.dtype, rng: Any, brightness: fl
         for i, (change, neutral, most) in enumerate(chosen):
             factor = xp.where(order[turn:turn + 1] == i, parts[i:i + 1] * most, 0) + neutral
             x = change(xp, x, factor.astype(x.dtype))
-        x = _in_range(xp, x, dtype)
+        x = _clip_to_range(xp, x, dtype)
     return x
 
 

@@ -122,7 +122,7 @@ def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, p
     return [(xp.clip(low[part] + i, 0, n - 1), weight[part].reshape(shape)) for i, weight in enumerate(weights)]
 
 
-def _covered(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, Array]]:
+def _source_pixels(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, Array]]:
     """Source pixels among ``n`` that a part of ``m`` equal cells covers, from first to last, and their weights.
 
     OpenCV ignores less than a thousandth of a pixel at either end of a cell.
@@ -143,7 +143,7 @@ def _covered(xp: ArrayModule, n: int, m: int, part: slice) -> list[tuple[Array, 
 # ------------------------------------------------------------------------------------------------ resized
 
 
-def _in_parts(xp: ArrayModule, weight: Array) -> Array:
+def _fixed_point_weight(xp: ArrayModule, weight: Array) -> Array:
     """A weight in fixed point."""
     return xp.rint(weight * _PARTS).astype(xp.int32)
 
@@ -161,12 +161,12 @@ def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Arra
     for place, weight in columns:  # byte by byte, which is faster than pixels of three bytes
         positions = (place[:, None] * channels + xp.arange(channels)).reshape(-1)
         part = xp.take(flat, positions, axis=2).astype(xp.int32)
-        part *= xp.repeat(_in_parts(xp, weight.reshape(-1)), channels)
+        part *= xp.repeat(_fixed_point_weight(xp, weight.reshape(-1)), channels)
         x = xp.add(part, x, out=part)
     linear = len(rows) == 2
     if linear:
         x >>= 4
-    taps = [(place, _in_parts(xp, weight.reshape(-1, 1))) for place, weight in rows]
+    taps = [(place, _fixed_point_weight(xp, weight.reshape(-1, 1))) for place, weight in rows]
     in_floats = x.shape[2] - left_over if len(rows) == 4 else 0
     y: Any = 2 if linear else _PARTS * _PARTS // 2
     for place, weight in taps:
@@ -187,7 +187,7 @@ def _weighed_bytes(xp: ArrayModule, data: Array, columns: list[tuple[Array, Arra
     return y if linear else xp.clip(y, 0, 255)
 
 
-def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
+def _average_part(xp: ArrayModule, data: Array, height: int, width: int, part: tuple[slice, slice]) -> Array:
     """A part of images reduced in size, where each pixel is the average of the area that it covers.
 
     OpenCV sums bytes in single precision, or as integers where each cell has the same number of whole pixels.
@@ -200,7 +200,7 @@ def _averaged(xp: ArrayModule, data: Array, height: int, width: int, part: tuple
         x = data.astype(dtype)
         for axis, n, m in ((2, old_width, width), (1, old_height, height)):
             total: Any = 0
-            for place, share in _covered(xp, n, m, part[axis - 1]):
+            for place, share in _source_pixels(xp, n, m, part[axis - 1]):
                 term = xp.take(x, place, axis=axis)
                 term *= share.reshape([-1 if i == axis else 1 for i in range(4)]).astype(dtype)
                 total = xp.add(term, total, out=term)
@@ -227,7 +227,7 @@ def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, 
                          for n, m in ((old_height, height), (old_width, width))]
         return xp.take(xp.take(data, rows[part[0]], axis=1), columns[part[1]], axis=2)
     if interp == AREA and height <= old_height and width <= old_width:
-        x = _averaged(xp, data, height, width, part)
+        x = _average_part(xp, data, height, width, part)
     else:
         columns = _taps(xp, old_width, width, interp, interp == AREA, 2, part[1])
         rows = _taps(xp, old_height, height, interp, interp == AREA, 1, part[0])

@@ -20,7 +20,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
 from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
-from .boxes import columns, decode_boxes, first_of, joined, offsets, overlaps, rows_at
+from .boxes import columns, decode_boxes, first_of, offsets, overlaps, rows_at, stack_coordinates
 
 __all__: list[str] = []
 
@@ -119,7 +119,8 @@ def target(anchor, label, cls_pred, *, overlap_threshold: float = 0.5, ignore_la
     matched = rows_at(label, best)
     steps = offsets(_center_and_sides(anchor), _center_and_sides(matched[:, :, 1:5]))
     mask = positive[:, :, None]
-    codes = ops._npi_where_rscalar(mask, joined([step / each for step, each in zip(steps, variances)]), scalar=0.0)
+    codes = ops._npi_where_rscalar(mask, stack_coordinates([step / each for step, each in zip(steps, variances)]),
+                                   scalar=0.0)
     classes = ops._npi_where_lscalar(background, np.full((batch, n), ignore_label, label.dtype), scalar=0.0)
     classes = ops._npi_where(positive, matched[:, :, 0] + 1, classes)
     mask = ops.broadcast_to(ops.Cast(mask, dtype=dtype), shape=(batch, n, 4))

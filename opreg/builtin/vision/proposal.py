@@ -18,7 +18,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import in_dtype_of, widen
-from .boxes import joined, rows_at
+from .boxes import rows_at, stack_coordinates
 
 __all__: list[str] = []
 
@@ -106,14 +106,14 @@ def _propose_regions(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, mo
     steps = ops._np_reshape(widen(bbox_pred), newshape=(batch, count, 4, height, width))
     steps = ops.SliceChannel(steps, num_outputs=4, axis=2, squeeze_axis=True)
     sides = [ops._maximum_scalar(ops.broadcast_minimum(side, most_ - 1), scalar=0.0) for side, most_ in zip(
-        _regions(steps, _placed(corners, height, width, stride), iou_loss), (across, high, across, high))]
+        _regions(steps, _anchor_corners(corners, height, width, stride), iou_loss), (across, high, across, high))]
     outside = ops._npi_logical_or(ops._npi_less_equal(ops.floor(high / stride), np.arange(height)[:, None]),
                                   ops._npi_less_equal(ops.floor(across / stride), np.arange(width)))
     left, top, right, bottom = sides
     least = scale * least_side
     small = ops._npi_logical_or(ops._npi_less(right - left + 1, least), ops._npi_less(bottom - top + 1, least))
     half = ops.broadcast_mul(ops.Cast(small, dtype=scores.dtype), least / 2)
-    boxes = joined([left - half, top - half, right + half, bottom + half])
+    boxes = stack_coordinates([left - half, top - half, right + half, bottom + half])
     scores = ops._npi_where_lscalar(ops._npi_logical_or(outside, small), scores, scalar=-1.0)
     count *= height * width
     boxes = ops._np_reshape(ops.transpose(boxes, axes=(0, 2, 3, 1, 4)), newshape=(batch, count, 4))
@@ -132,7 +132,7 @@ def _propose_regions(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, mo
     return in_dtype_of(regions, cls_prob), in_dtype_of(ops._np_reshape(scores, newshape=(-1, 1)), cls_prob)
 
 
-def _placed(corners: Sequence[tuple[float, ...]], height: int, width: int, stride: int) -> list[Array]:
+def _anchor_corners(corners: Sequence[tuple[float, ...]], height: int, width: int, stride: int) -> list[Array]:
     """Corners of the anchors at each position, as four coordinates that broadcast."""
     down, right = np.arange(height)[:, None] * stride, np.arange(width) * stride
     return [side[:, None, None] + start for side, start in zip(np.array(corners).T, (right, down, right, down))]

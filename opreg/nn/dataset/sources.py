@@ -65,7 +65,7 @@ class MappableDataset(Dataset):
         self._sampler.add_child(before)  # type: ignore[union-attr]
 
 
-def _each(at: Callable[[int], Row]) -> Callable[[Sequence[int], Epoch], Iterator[Row]]:
+def _each_row(at: Callable[[int], Row]) -> Callable[[Sequence[int], Epoch], Iterator[Row]]:
     """The rows at the given positions, one by one."""
     return lambda places, epoch: (at(place) for place in places)
 
@@ -183,7 +183,7 @@ class NumpySlicesDataset(MappableDataset):
             raise ArgumentError(f"NumpySlicesDataset: the columns {names} have the lengths "
                                 f"{[len(array) for array in arrays]}")
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        self._set_sampler(names, _each(lambda place: tuple(
+        self._set_sampler(names, _each_row(lambda place: tuple(
             [as_column(array[place], "NumpySlicesDataset") for array in arrays])), lengths.pop(), chosen)
 
 
@@ -251,7 +251,7 @@ class ImageFolderDataset(MappableDataset):
             return decoded(data, name=str(file)) if decode else np.frombuffer(data, np.uint8), np.asarray(label)
 
         chosen = sampler_of("ImageFolderDataset", sampler, shuffle, num_samples, num_shards, shard_id)
-        self._set_sampler(["image", "label"], _each(row), len(files), chosen)
+        self._set_sampler(["image", "label"], _each_row(row), len(files), chosen)
 
     def get_class_indexing(self) -> dict[str, int]:
         """Labels by folder name."""
@@ -295,7 +295,7 @@ class MnistDataset(MappableDataset):
         if len(images) != len(labels):
             raise ArgumentError(f"{owner}: {len(images)} images and {len(labels)} labels in {dataset_dir}")
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        self._set_sampler(["image", "label"], _each(
+        self._set_sampler(["image", "label"], _each_row(
             lambda place: (images[place][..., None], np.asarray(labels[place], np.uint32))), len(images), chosen)
 
 
@@ -341,7 +341,7 @@ class Cifar10Dataset(MappableDataset):
                 parts.append(of_rows(file.read(), len(self._labels), path))
         images, labels = (np.concatenate(arrays) for arrays in zip(*parts))
         chosen = sampler_of(owner, sampler, shuffle, num_samples, num_shards, shard_id)
-        rows = _each(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
+        rows = _each_row(lambda place: (images[place], *(np.asarray(label, np.uint32) for label in labels[place])))
         self._set_sampler(["image", *self._labels], rows, len(images), chosen)
 
 

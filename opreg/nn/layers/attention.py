@@ -101,7 +101,7 @@ class MultiheadAttention(Cell):
         length, batch = x.shape[:2]
         return x.reshape(length, batch * self.num_heads, self.head_dim).transpose(1, 0, 2)
 
-    def _projected(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def _project_inputs(self, inputs: Sequence[Tensor]) -> list[Tensor]:
         """Projected queries, keys and values, divided into heads."""
         size = self.embed_dim
         weights = (ops.SliceChannel(self.in_proj_weight, num_outputs=3, axis=0) if self._is_fused else
@@ -147,7 +147,7 @@ class MultiheadAttention(Cell):
                 key_padding_mask = ops.expand_dims(key_padding_mask, axis=0)
         elif self.batch_first:
             inputs = [x.transpose(1, 0, 2) for x in inputs]
-        queries, keys, values = self._projected(inputs)
+        queries, keys, values = self._project_inputs(inputs)
         length, batch = inputs[0].shape[:2]
         keys, values = (self._with_more(x, bias, batch) for x, bias in ((keys, self.bias_k), (values, self.bias_v)))
         count = keys.shape[1]

@@ -70,21 +70,21 @@ class _Structure(Cell):
         self.filter_sigma = real_number(f"{name}: filter_sigma", filter_sigma, inside=True)
         self.k1, self.k2 = real_number(f"{name}: k1", k1), real_number(f"{name}: k2", k2)
 
-    def _compared(self, x: Tensor, y: Tensor, window: Parameter) -> tuple[Tensor, Tensor]:
+    def _compare_windows(self, x: Tensor, y: Tensor, window: Parameter) -> tuple[Tensor, Tensor]:
         """The similarity, and its part of contrast and structure, for each channel: means over all windows."""
         n, channels, height, width = x.shape
         if min(height, width) < self.filter_size:
             raise ShapeError(f"{type(self).__name__}: images of {height} by {width} are smaller than the filter_size "
                              f"{self.filter_size}")
 
-        def blurred(images: Tensor) -> Tensor:
+        def blur(images: Tensor) -> Tensor:
             return nn.conv2d(images.reshape((n * channels, 1, height, width)), window._cast(images._dt))
 
-        mean_x, mean_y = blurred(x), blurred(y)
+        mean_x, mean_y = blur(x), blur(y)
         both, squares = mean_x * mean_y, mean_x * mean_x + mean_y * mean_y
         c1, c2 = (self.k1 * self.max_val) ** 2, (self.k2 * self.max_val) ** 2
-        spread = blurred(x * x) + blurred(y * y) - squares
-        structure = ((blurred(x * y) - both) * 2.0 + c2) / (spread + c2)
+        spread = blur(x * x) + blur(y * y) - squares
+        structure = ((blur(x * y) - both) * 2.0 + c2) / (spread + c2)
         whole_ = (both * 2.0 + c1) / (squares + c1) * structure
         means = [ops._npi_mean(image, axis=(1, 2, 3)).reshape((n, channels)) for image in (whole_, structure)]
         return means[0], means[1]
@@ -128,7 +128,7 @@ class SSIM(_Structure):
 
     def construct(self, img1: Tensor, img2: Tensor) -> Tensor:
         """One value for each pair of images (batch, channels, height, width)."""
-        return ops._npi_mean(self._compared(*_image_batches(self, img1, img2), self.conv.weight)[0], axis=-1)
+        return ops._npi_mean(self._compare_windows(*_image_batches(self, img1, img2), self.conv.weight)[0], axis=-1)
 
 
 class MSSSIM(_Structure):
@@ -158,7 +158,7 @@ class MSSSIM(_Structure):
         x, y = _image_batches(self, img1, img2)
         product: Tensor | None = None
         for level, (factor, window) in enumerate(zip(self.power_factors, self.multi_convs_list), 1):
-            similarity, structure = self._compared(x, y, window.weight)
+            similarity, structure = self._compare_windows(x, y, window.weight)
             last = level == len(self.power_factors)
             part = math_.power_from_zero(ops.relu(similarity if last else structure), factor)
             product = part if product is None else product * part
@@ -215,11 +215,11 @@ class ImageGradients(Cell):
         """Differences of ``images`` (batch, channels, height, width) along height and width."""
         if len(images.shape) != 4:
             raise ShapeError(f"ImageGradients: expected 4 axes, got the shape {show(images.shape)}")
-        down, right = (self._along(images, axis) for axis in (2, 3))
+        down, right = (self._gradient_along(images, axis) for axis in (2, 3))
         return down, right
 
     @staticmethod
-    def _along(images: Tensor, axis: int) -> Tensor:
+    def _gradient_along(images: Tensor, axis: int) -> Tensor:
         length = images.shape[axis]
         last = ops.slice_axis(images, axis=axis, begin=length - 1, end=length)
         moved = ops.Concat(ops.slice_axis(images, axis=axis, begin=1, end=length), last, num_args=2, dim=axis)

@@ -105,7 +105,7 @@ class BatchNorm2d(_Moving):
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         # not read as attributes, which to_float would cast: the statistics are changed in place
         states: list[Any] = [self._params[name] for name in ("gamma", "beta", "moving_mean", "moving_variance")]
-        return nn.batch_normed(x, *states, training=batch, momentum=1 - self.momentum, eps=self.eps, axis=self._axis)
+        return nn.batch_norm_of(x, *states, training=batch, momentum=1 - self.momentum, eps=self.eps, axis=self._axis)
 
 
 class BatchNorm1d(BatchNorm2d):

@@ -11,7 +11,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from ..ops import array
 from ..ops.lift import plain
-from ..ops.primitives import mirrored
+from ..ops.primitives import pad_by_mirror
 from .checks import check_ints, check_word
 
 __all__ = ["Pad", "ZeroPad2d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ReflectionPad1d",
@@ -48,7 +48,7 @@ class Pad(Cell):
             raise ShapeError(f"Pad: {len(self.paddings)} pairs do not fit the shape {show(x.shape)}")
         if self.mode != "symmetric":
             return array.pad(x, [width for pair in reversed(self.paddings) for width in pair], self.mode)
-        return mirrored(x, self.paddings, mode="SYMMETRIC")
+        return pad_by_mirror(x, self.paddings, mode="SYMMETRIC")
 
 
 class _PadAround(Cell):

@@ -76,7 +76,7 @@ class LossBase(Cell):
         """The elements, reduced in their own dtype."""
         return functions.reduced(x, self.reduction, self.cls_name)
 
-    def _tensors(self, **values: object) -> None:
+    def _check_tensors(self, **values: object) -> None:
         """Refuse values that are no tensors."""
         for name, value in values.items():
             if not isinstance(value, TensorBase):
@@ -85,12 +85,12 @@ class LossBase(Cell):
     def _weight(self, name: str, value: Tensor | None) -> Tensor | None:
         """Check weights: a Tensor or None."""
         if value is not None:
-            self._tensors(**{name: value})
+            self._check_tensors(**{name: value})
         return value
 
     def _check_shapes(self, **values: TensorBase) -> None:
         """Refuse tensors of different shapes."""
-        self._tensors(**values)
+        self._check_tensors(**values)
         (first, like), *others = values.items()
         for name, value in others:
             if value.shape != like.shape:

@@ -38,7 +38,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
         self.sparse = flag(f"{self.cls_name}: sparse", sparse)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         scores = log_softmax(logits, -1)
         if self.sparse:
             if labels.shape != logits.shape[:-1]:
@@ -76,7 +76,7 @@ class NLLLoss(LossBase):
         self.ignore_index = ignore_index
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
 
 
@@ -108,7 +108,7 @@ class CrossEntropyLoss(NLLLoss):
         self.label_smoothing = real_number(f"{self.cls_name}: label_smoothing", label_smoothing, 0.0, 1.0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.cross_entropy(logits, labels, self.weight, self.ignore_index, self.reduction,
                                        self.label_smoothing)
 
@@ -139,7 +139,7 @@ class FocalLoss(LossBase):
         self.weight, self.gamma = self._weight("weight", weight), real_number(f"{self.cls_name}: gamma", gamma)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         if len(logits.shape) != len(labels.shape) or len(labels.shape) < 2 or \
                 labels.shape[1] not in (1, logits.shape[1]):
             raise ShapeError(f"{self.cls_name}: labels must have shape (n, 1, …) or that of the logits, "
@@ -180,7 +180,7 @@ class MultiMarginLoss(LossBase):
         self.weight = self._weight("weight", weight)
 
     def construct(self, x: Tensor, target: Tensor) -> Tensor:
-        self._tensors(x=x, target=target)
+        self._check_tensors(x=x, target=target)
         return functions.multi_margin_loss(x, target, self.p, self.margin, self.weight, self.reduction)
 
 
@@ -214,7 +214,7 @@ class CTCLoss(LossBase):
         self.zero_infinity = flag(f"{self.cls_name}: zero_infinity", zero_infinity)
 
     def construct(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
-        self._tensors(log_probs=log_probs, targets=targets)
+        self._check_tensors(log_probs=log_probs, targets=targets)
         loss, _ = functions.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                                      self.zero_infinity)
         return loss

@@ -26,7 +26,7 @@ class L1Loss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.l1_loss(logits, labels, self.reduction)
 
 
@@ -56,7 +56,7 @@ class MSELoss(LossBase):
     """
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.mse_loss(logits, labels, self.reduction)
 
 
@@ -127,5 +127,5 @@ class HuberLoss(LossBase):
         self.delta = real_number(f"{self.cls_name}: delta", delta, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.huber_loss(logits, labels, self.reduction, self.delta)

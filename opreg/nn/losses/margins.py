@@ -46,7 +46,7 @@ class CosineEmbeddingLoss(LossBase):
 
     def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:
         self._check_shapes(logits_x1=logits_x1, logits_x2=logits_x2)
-        self._tensors(labels=labels)
+        self._check_tensors(labels=labels)
         return functions.cosine_embedding_loss(logits_x1, logits_x2, labels, self.margin, self.reduction)
 
 
@@ -72,7 +72,7 @@ class HingeEmbeddingLoss(LossBase):
         self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels)
+        self._check_tensors(logits=logits, labels=labels)
         return functions.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
 
 
@@ -99,7 +99,7 @@ class MarginRankingLoss(LossBase):
 
     def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         self._check_shapes(input1=input1, input2=input2)
-        self._tensors(target=target)
+        self._check_tensors(target=target)
         return functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
 
 
@@ -154,7 +154,7 @@ class TripletMarginLoss(LossBase):
         self.margin = real_number(f"{self.cls_name}: margin", margin, inside=True)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        self._tensors(x=x, positive=positive, negative=negative)
+        self._check_tensors(x=x, positive=positive, negative=negative)
         return functions.triplet_margin_loss(x, positive, negative, self.margin, self.p, self.eps, self.swap,
                                              self.reduction)
 
@@ -188,7 +188,7 @@ class TripletMarginWithDistanceLoss(LossBase):
         self.margin = real_number(f"{self.cls_name}: margin", margin, -math.inf)
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        self._tensors(x=x, positive=positive, negative=negative)
+        self._check_tensors(x=x, positive=positive, negative=negative)
         x, positive, negative = to_common_dtype(x, positive, negative, real=True)
         return self.get_loss(functions.triplet_margins(self.distance_function, x, positive, negative, self.margin,
                                                        self.swap))

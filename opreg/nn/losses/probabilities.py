@@ -139,7 +139,7 @@ class PoissonNLLLoss(LossBase):
         self.log_input, self.full, self.eps = log_input, full, eps
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
-        self._tensors(input=input, target=target)
+        self._check_tensors(input=input, target=target)
         input = floating(input)
         target = target._cast(input._dt)
         if self.log_input:
@@ -179,5 +179,5 @@ class GaussianNLLLoss(LossBase):
         self.eps = real_number(f"{self.cls_name}: eps", eps, inside=True)
 
     def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:
-        self._tensors(logits=logits, labels=labels, var=var)
+        self._check_tensors(logits=logits, labels=labels, var=var)
         return functions.gaussian_nll_loss(logits, labels, var, self.full, self.eps, self.reduction)

@@ -166,34 +166,36 @@ def _quotient(numerator: Any, denominator: Any) -> Any:
         return np.where(denominator != 0, numerator / denominator, np.nan)
 
 
-def _of_four(rate: Callable[[Any, Any, Any, Any], Any], names: str) -> dict[str, Callable[..., Any]]:
+def _declare_rate(rate: Callable[[Any, Any, Any, Any], Any], names: str) -> dict[str, Callable[..., Any]]:
     return dict.fromkeys(names.split(), rate)
 
 
 #: Rates as functions of true and false positives and negatives, by all of their names.
 _RATES: dict[str, Callable[..., Any]] = {
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn), "sensitivity recall hit_rate true_positive_rate tpr"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tn, tn + fp), "specificity selectivity true_negative_rate tnr"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fp), "precision positive_predictive_value ppv"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tn, tn + fn), "negative_predictive_value npv"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(fn, tp + fn), "miss_rate false_negative_rate fnr"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(fp, tn + fp), "fall_out false_positive_rate fpr"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(fp, tp + fp), "false_discovery_rate fdr"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(fn, tn + fn), "false_omission_rate for"),
-    **_of_four(lambda tp, fp, tn, fn: _prevalence(_quotient(tp, tp + fn), _quotient(tn, tn + fp)),
-               "prevalence_threshold pt"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn + fp), "threat_score critical_success_index ts csi"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp + tn, tp + fp + tn + fn), "accuracy acc"),
-    **_of_four(lambda tp, fp, tn, fn: (_quotient(tp, tp + fn) + _quotient(tn, tn + fp)) / 2, "balanced_accuracy ba"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(2 * tp, 2 * tp + fn + fp), "f1_score f1"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp * tn - fp * fn,
-                                                np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp, tp + fn),
+                    "sensitivity recall hit_rate true_positive_rate tpr"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tn, tn + fp), "specificity selectivity true_negative_rate tnr"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp, tp + fp), "precision positive_predictive_value ppv"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tn, tn + fn), "negative_predictive_value npv"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(fn, tp + fn), "miss_rate false_negative_rate fnr"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(fp, tn + fp), "fall_out false_positive_rate fpr"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(fp, tp + fp), "false_discovery_rate fdr"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(fn, tn + fn), "false_omission_rate for"),
+    **_declare_rate(lambda tp, fp, tn, fn: _prevalence(_quotient(tp, tp + fn), _quotient(tn, tn + fp)),
+                    "prevalence_threshold pt"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp, tp + fn + fp), "threat_score critical_success_index ts csi"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp + tn, tp + fp + tn + fn), "accuracy acc"),
+    **_declare_rate(lambda tp, fp, tn, fn: (_quotient(tp, tp + fn) + _quotient(tn, tn + fp)) / 2,
+                    "balanced_accuracy ba"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(2 * tp, 2 * tp + fn + fp), "f1_score f1"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp * tn - fp * fn,
+                                                     np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
                "matthews_correlation_coefficient mcc"),
-    **_of_four(lambda tp, fp, tn, fn: np.sqrt(_quotient(tp, tp + fp) * _quotient(tp, tp + fn)),
-               "fowlkes_mallows_index fm"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fn) + _quotient(tn, tn + fp) - 1,
-               "informedness bookmaker_informedness bm"),
-    **_of_four(lambda tp, fp, tn, fn: _quotient(tp, tp + fp) + _quotient(tn, tn + fn) - 1, "markedness deltap mk"),
+    **_declare_rate(lambda tp, fp, tn, fn: np.sqrt(_quotient(tp, tp + fp) * _quotient(tp, tp + fn)),
+                    "fowlkes_mallows_index fm"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp, tp + fn) + _quotient(tn, tn + fp) - 1,
+                    "informedness bookmaker_informedness bm"),
+    **_declare_rate(lambda tp, fp, tn, fn: _quotient(tp, tp + fp) + _quotient(tn, tn + fn) - 1, "markedness deltap mk"),
 }
 
 
@@ -216,20 +218,20 @@ def _mean_of_means(rates: np.ndarray, valid: np.ndarray) -> tuple[Any, Any]:
     return _mean(means, many > 0, 0)
 
 
-def _decreasing(function: Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
-                ) -> Callable[[np.ndarray], tuple[Any, Any]]:
+def _mask_nan(function: Callable[[np.ndarray, np.ndarray], tuple[Any, Any]]
+              ) -> Callable[[np.ndarray], tuple[Any, Any]]:
     return lambda rates: function(np.nan_to_num(rates), ~np.isnan(rates))
 
 
 #: Reductions of rates by sample and class; each also returns the numbers of values.
 _DECREASES: dict[str, Callable[[np.ndarray], tuple[Any, Any]]] = {
-    "none": _decreasing(lambda rates, known: (rates, known)),
-    "mean": _decreasing(_mean_of_means),
-    "sum": _decreasing(lambda rates, known: _sum(rates, known, (0, 1))),
-    "mean_batch": _decreasing(lambda rates, known: _mean(rates, known, 0)),
-    "sum_batch": _decreasing(lambda rates, known: _sum(rates, known, 0)),
-    "mean_channel": _decreasing(lambda rates, known: _mean(rates, known, 1)),
-    "sum_channel": _decreasing(lambda rates, known: _sum(rates, known, 1)),
+    "none": _mask_nan(lambda rates, known: (rates, known)),
+    "mean": _mask_nan(_mean_of_means),
+    "sum": _mask_nan(lambda rates, known: _sum(rates, known, (0, 1))),
+    "mean_batch": _mask_nan(lambda rates, known: _mean(rates, known, 0)),
+    "sum_batch": _mask_nan(lambda rates, known: _sum(rates, known, 0)),
+    "mean_channel": _mask_nan(lambda rates, known: _mean(rates, known, 1)),
+    "sum_channel": _mask_nan(lambda rates, known: _sum(rates, known, 1)),
 }
 
 

@@ -58,7 +58,7 @@ class _Surfaces(Metric):
         """Distance of each point of a surface to the nearest point of another."""
         if not surface.any():
             return np.array([])
-        return _to_nearest(other, self.distance_metric)[surface]
+        return _distances_to_nearest(other, self.distance_metric)[surface]
 
 
 class HausdorffDistance(_Surfaces):
@@ -190,7 +190,7 @@ def _box(region: np.ndarray) -> tuple[slice, ...]:
     return tuple([slice(int(each.min()), int(each.max()) + 1) for each in np.nonzero(region)])
 
 
-def _to_nearest(mask: np.ndarray, kind: str) -> np.ndarray:
+def _distances_to_nearest(mask: np.ndarray, kind: str) -> np.ndarray:
     """The distance of each point to the nearest true point; infinite without any.
 
     Axes are handled one after the other: distances along earlier axes are combined with steps along the next.

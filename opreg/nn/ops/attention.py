@@ -70,7 +70,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
         raise ArgumentError(f"flash_attention_score: sparse_mode must be a number from 0 to 4, got {sparse_mode!r}")
     q, k, v = to_common_dtype(floating(query), key, value)
     size = _size(q, head_num, input_layout)
-    heads = [_by_head(name, x, size, input_layout) for name, x in (("query", q), ("key", k), ("value", v))]
+    heads = [_split_heads(name, x, size, input_layout) for name, x in (("query", q), ("key", k), ("value", v))]
     lengths = heads[0].shape[2], heads[1].shape[2]
     hidden = None if attn_mask is None or sparse_mode > 1 else tensor(attn_mask)._cast(np.dtype(np.bool_))
     causal = sparse_mode == 2 or (sparse_mode == 3 and lengths[0] == lengths[1])
@@ -89,7 +89,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
         words["fill"] = float(np.finfo(np.float16 if q._dt.itemsize == 2 else q._dt).min)
     output = ops._contrib_scaled_dot_product_attention(*heads, *mask, use_mask=bool(mask), scale=float(scalar_value),
                                                        **words)
-    return _in_layout(output, q.shape, input_layout)
+    return _to_layout(output, q.shape, input_layout)
 
 
 def _size(query: Tensor, head_num: Any, layout: str) -> int:
@@ -106,7 +106,7 @@ def _size(query: Tensor, head_num: Any, layout: str) -> int:
     return int(query.shape[3] if "D" in layout else query.shape[2] // head_num)
 
 
-def _by_head(name: str, x: Tensor, size: int, layout: str) -> Tensor:
+def _split_heads(name: str, x: Tensor, size: int, layout: str) -> Tensor:
     """An input with its axes permuted to batch, heads, length and size."""
     if x.ndim != len(layout) or (x.shape[-1] % size if "H" in layout else x.shape[-1] != size):
         raise ShapeError(f"flash_attention_score: {name}: expected axes {' '.join(layout)} with heads of size {size}, "
@@ -116,7 +116,7 @@ def _by_head(name: str, x: Tensor, size: int, layout: str) -> Tensor:
     return x.transpose([layout.index(axis) for axis in "BNSD"])
 
 
-def _in_layout(output: Tensor, shape: tuple[int, ...], layout: str) -> Tensor:
+def _to_layout(output: Tensor, shape: tuple[int, ...], layout: str) -> Tensor:
     """The output, with axes batch, heads, length and size, in the given layout."""
     return output.transpose(["BNSD".index(axis) for axis in layout.replace("H", "ND")]).reshape(shape)
 

@@ -32,18 +32,18 @@ def _matrices(name: str, x: TensorLike) -> Tensor:
     return x
 
 
-def _transposed(x: Tensor) -> Tensor:
+def _transpose(x: Tensor) -> Tensor:
     return swapaxes(x, -1, -2)
 
 
-def _completed(q: Tensor) -> Tensor:
+def _complete_columns(q: Tensor) -> Tensor:
     """Orthonormal columns, and after them others that make the matrix square; those have no gradient."""
     rows, columns = q.shape[-2:]
     if rows == columns:
         return q
     fixed = ops.BlockGrad(q)
-    others, _ = ops._linalg_syevd(eye(rows, rows, q._dt) - matmul(fixed, _transposed(fixed)))
-    return concat((q, _transposed(others)[..., columns:]), -1)  # eigenvalues ascend: 0 for the given columns, then 1
+    others, _ = ops._linalg_syevd(eye(rows, rows, q._dt) - matmul(fixed, _transpose(fixed)))
+    return concat((q, _transpose(others)[..., columns:]), -1)  # eigenvalues ascend: 0 for the given columns, then 1
 
 
 def svd(input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
@@ -71,11 +71,11 @@ def svd(input: TensorLike, full_matrices: bool = False, compute_uv: bool = True
     """
     x = _matrices("svd", input)
     wide = x.shape[-2] <= x.shape[-1]
-    left, s, right = ops._npi_svd(x if wide else _transposed(x))
+    left, s, right = ops._npi_svd(x if wide else _transpose(x))
     if not compute_uv:
         return s
-    u, v = (left, _transposed(right)) if wide else (_transposed(right), left)
-    return (s, _completed(u), _completed(v)) if full_matrices else (s, u, v)
+    u, v = (left, _transpose(right)) if wide else (_transpose(right), left)
+    return (s, _complete_columns(u), _complete_columns(v)) if full_matrices else (s, u, v)
 
 
 def qr(input: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -98,12 +98,12 @@ def qr(input: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         raise ArgumentError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
     x = _matrices("qr", input)
     rows, columns = x.shape[-2:]
-    q, r = ops._linalg_gelqf(_transposed(x[..., :rows]))
-    q, r = _transposed(q), _transposed(r)
+    q, r = ops._linalg_gelqf(_transpose(x[..., :rows]))
+    q, r = _transpose(q), _transpose(r)
     if rows < columns:
-        r = concat((r, matmul(_transposed(q), x[..., rows:])), -1)
+        r = concat((r, matmul(_transpose(q), x[..., rows:])), -1)
     elif mode == "complete" and rows > columns:
-        q = _completed(q)
+        q = _complete_columns(q)
         r = concat((r, ops.zeros_like(x[..., columns:, :])), -2)
     return q, r
 
@@ -135,8 +135,8 @@ def lstsq(input: TensorLike, A: TensorLike) -> Tensor:
                          f"{show(tensor(A).shape)}")
     if x.shape[0] < x.shape[1]:
         q, low = ops._linalg_gelqf(x)
-        return matmul(_transposed(q), ops._linalg_trsm(low, columns))
-    q, low = ops._linalg_gelqf(_transposed(x))
+        return matmul(_transpose(q), ops._linalg_trsm(low, columns))
+    q, low = ops._linalg_gelqf(_transpose(x))
     return ops._linalg_trsm(low, matmul(q, columns), transpose=True)
 
 
@@ -168,14 +168,14 @@ def pinv(x: TensorLike, *, atol: TensorLike | None = None, rtol: TensorLike | No
     limit = maximum(least, ops.expand_dims(like(rtol, s), axis=-1) * s[..., :1])
     large = s > limit
     inverse = where(large, 1 / where(large, s, 1.0), 0.0)
-    return matmul(v * ops.expand_dims(inverse, axis=-2), _transposed(u))
+    return matmul(v * ops.expand_dims(inverse, axis=-2), _transpose(u))
 
 
 def matrix_solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False) -> Tensor:
     """The solution ``x`` of ``matrix @ x = rhs``, with ``adjoint`` of ``matrix.T @ x = rhs``."""
     x, columns = to_common_dtype(matrix, rhs, real=True)
     x = _matrices("matrix_solve", x)
-    return ops._npi_solve(_transposed(x) if adjoint else x, columns)
+    return ops._npi_solve(_transpose(x) if adjoint else x, columns)
 
 
 def vander(x: TensorLike, N: int | None = None) -> Tensor:

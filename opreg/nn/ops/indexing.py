@@ -13,7 +13,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from ...cells.tensor import Tensor, masked
+from ...cells.tensor import Tensor, take_masked
 from ...cells.tensor_base import is_number
 from ...cells.typing import AnyShape, TensorLike
 from ...core.registry import ops
@@ -41,7 +41,7 @@ def _index(value: TensorLike, what: str) -> Tensor:
     return index
 
 
-def _within(index: Tensor, length: int) -> Tensor:
+def _normalize_indices(index: Tensor, length: int) -> Tensor:
     """Indices normalised to count from the front; those beyond the axis are refused."""
     return ops.take(tensor(np.arange(length)), index, axis=0, mode="index")
 
@@ -71,7 +71,7 @@ def gather(input_params: TensorLike, input_indices: TensorLike, axis: int, batch
     between, length, trailing = x.shape[batch_dims:axis], x.shape[axis], x.shape[axis + 1:]
     batch, middle = math.prod(x.shape[:batch_dims]), math.prod(between)
     rows = x.reshape((batch * middle * length, *trailing))
-    per = _within(index, length).reshape((batch, 1, -1))
+    per = _normalize_indices(index, length).reshape((batch, 1, -1))
     return ops.take(rows, per + tensor(np.arange(batch * middle).reshape(batch, middle, 1) * length), axis=0).reshape(
         (*x.shape[:batch_dims], *between, *index.shape[batch_dims:], *trailing))
 
@@ -139,7 +139,7 @@ def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
                  for i, size in enumerate(index.shape) if i != dim)
-    return _within(index, shape[dim]) * strides[dim] + tensor(np.asarray(others, np.int64))
+    return _normalize_indices(index, shape[dim]) * strides[dim] + tensor(np.asarray(others, np.int64))
 
 
 def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
@@ -182,7 +182,8 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
         raise ArgumentError(f"diag_embed: dim1 and dim2 are both {dim1}")
     count = x.shape[-1] + abs(offset)
     row, column = arange(count), arange(count)
-    matrices = where(column - row.reshape((-1, 1)) == offset, ops.expand_dims(_shifted(x, offset), axis=-2), 0)
+    matrices = where(column - row.reshape((-1, 1)) == offset, ops.expand_dims(_shift_to_diagonal(x, offset), axis=-2),
+                     0)
     order = [axis for axis in range(x.ndim + 1) if axis not in (first, second)]
     back = [0] * (x.ndim + 1)
     for at, axis in enumerate([*order, first, second]):
@@ -190,7 +191,7 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
     return matrices.transpose(tuple(back))
 
 
-def _shifted(x: Tensor, offset: int) -> Tensor:
+def _shift_to_diagonal(x: Tensor, offset: int) -> Tensor:
     """The elements of the last axis, moved to their columns on a diagonal."""
     if offset == 0:
         return x
@@ -298,8 +299,9 @@ def tensor_scatter_update(input_x: TensorLike, indices: TensorLike, updates: Ten
     return ops._scatter_set_nd(x, like(updates, x), _columns(indices, "tensor_scatter_update"))
 
 
-def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join: Callable[[Tensor, Tensor], Tensor],
-              doc: str) -> Callable[[TensorLike, TensorLike, TensorLike], Tensor]:
+def _scatter_combined(name: str, neutral: Callable[[np.dtype], float], reduce: str,
+                      join: Callable[[Tensor, Tensor], Tensor],
+                      doc: str) -> Callable[[TensorLike, TensorLike, TensorLike], Tensor]:
     """A scatter that combines, for each element, all updates with its coordinates.
 
     It compares each element with each update, so time and memory grow with the product of both.
@@ -310,7 +312,8 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
         updates = like(updates, x)
         depth = index.shape[-1]
         lengths, trailing = x.shape[:depth], x.shape[depth:]
-        at = sum((_within(index[..., i], length) * math.prod(lengths[i + 1:]) for i, length in enumerate(lengths)),
+        at = sum((_normalize_indices(index[..., i], length) * math.prod(lengths[i + 1:])
+                  for i, length in enumerate(lengths)),
                  tensor(np.zeros(1, np.int64)))
         hit = at.reshape((1, -1)) == tensor(np.arange(math.prod(lengths)).reshape(-1, 1))
         hit = hit.reshape((*hit.shape, *(1 for _ in trailing)))
@@ -322,23 +325,24 @@ def _combined(name: str, neutral: Callable[[np.dtype], float], reduce: str, join
     return function
 
 
-def _least(dtype: np.dtype) -> float:
+def _smallest_value(dtype: np.dtype) -> float:
     return -math.inf if is_floating(dtype) else limits(dtype)[0]
 
 
-def _most(dtype: np.dtype) -> float:
+def _largest_value(dtype: np.dtype) -> float:
     return math.inf if is_floating(dtype) else limits(dtype)[1]
 
 
-tensor_scatter_max = _combined("tensor_scatter_max", _least, "_np_max", maximum,
-                               "The larger of what is there and all of ``updates`` that name the place.")
-tensor_scatter_min = _combined("tensor_scatter_min", _most, "_np_min", minimum,
-                               "The smaller of what is there and all of ``updates`` that name the place.")
-tensor_scatter_mul = _combined("tensor_scatter_mul", lambda dtype: 1, "_np_prod", lambda x, u: x * u,
-                               "What is there times all of ``updates`` that name the place.")
-tensor_scatter_div = _combined("tensor_scatter_div", lambda dtype: 1, "_np_prod",
-                               lambda x, u: x / u if is_floating(x._dt) else div(x, u, rounding_mode="trunc"),
-                               "What is there divided by all of ``updates`` that name the place; of integers, cut.")
+tensor_scatter_max = _scatter_combined("tensor_scatter_max", _smallest_value, "_np_max", maximum,
+                                       "The larger of what is there and all of ``updates`` that name the place.")
+tensor_scatter_min = _scatter_combined("tensor_scatter_min", _largest_value, "_np_min", minimum,
+                                       "The smaller of what is there and all of ``updates`` that name the place.")
+tensor_scatter_mul = _scatter_combined("tensor_scatter_mul", lambda dtype: 1, "_np_prod", lambda x, u: x * u,
+                                       "What is there times all of ``updates`` that name the place.")
+tensor_scatter_div = _scatter_combined("tensor_scatter_div", lambda dtype: 1, "_np_prod",
+                                       lambda x, u: x / u if is_floating(x._dt) else div(x, u, rounding_mode="trunc"),
+                                       "What is there divided by all of ``updates`` that name the place; of integers, "
+                                       "cut.")
 
 
 def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: TensorLike, axis: int = 0,
@@ -364,7 +368,8 @@ def index_fill(x: TensorLike, axis: int, index: TensorLike, value: TensorLike) -
     """The tensor with the slices at indices along an axis filled with a number."""
     x, index = tensor(x), _index(index, "index_fill")
     axis = one_axis(axis, x.ndim, "index_fill")
-    named = ops._np_any(_within(index, x.shape[axis]).reshape((-1, 1)) == tensor(np.arange(x.shape[axis])), axis=0)
+    named = ops._np_any(_normalize_indices(index, x.shape[axis]).reshape((-1, 1)) == tensor(np.arange(x.shape[axis])),
+                        axis=0)
     return where(named.reshape(tuple(-1 if i == axis else 1 for i in range(x.ndim))), like(value, x), x)
 
 
@@ -385,7 +390,7 @@ def unsorted_segment_sum(input_x: TensorLike, segment_ids: TensorLike, num_segme
     trailing = x.shape[ids.ndim:]
     count = int(num_segments)
     # elements with a negative number are summed in an additional segment
-    segments = where(ids < 0, count, _within(maximum(ids, 0), count))
+    segments = where(ids < 0, count, _normalize_indices(maximum(ids, 0), count))
     return scatter_nd(segments.reshape((-1, 1)), x.reshape((-1, *trailing)), (count + 1, *trailing))[:count]
 
 
@@ -502,7 +507,7 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
     """The elements where a mask holds, as a vector."""
     x, holds = tensor(input), tensor(mask)
     shape = np.broadcast_shapes(x.shape, holds.shape)
-    return masked(broadcast_to(x, shape), broadcast_to(holds, shape))
+    return take_masked(broadcast_to(x, shape), broadcast_to(holds, shape))
 
 
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
@@ -556,12 +561,12 @@ def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_c
     flat = rows.reshape((rows.shape[0], -1))
     differs = ops._np_sum((flat[1:] != flat[:-1])._cast(np.dtype(np.int64)), axis=1) > 0
     begins = concat((tensor(np.array([True])), differs), 0)
-    uniques = masked(rows, begins)
+    uniques = take_masked(rows, begins)
     results = [uniques if dim is None else swapaxes(uniques, 0, dim)]
     if return_inverse:
         place = ops._np_cumsum(begins._cast(np.dtype(np.int64)), axis=0) - 1
         results.append(place.reshape(x.shape) if dim is None else place)
     if return_counts:
-        at = masked(arange(rows.shape[0]), begins)
+        at = take_masked(arange(rows.shape[0]), begins)
         results.append(concat((at[1:], tensor(np.array([rows.shape[0]]))), 0) - at)
     return results[0] if len(results) == 1 else tuple(results)

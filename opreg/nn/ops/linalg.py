@@ -36,7 +36,7 @@ def matmul(input: TensorLike, other: TensorLike) -> Tensor:
     return ops._npi_matmul(*to_common_dtype(input, other))
 
 
-def _of_rank(name: str, rank: tuple[int, int], x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
+def _check_ranks(name: str, rank: tuple[int, int], x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     x, y = to_common_dtype(x, y)
     if (x.ndim, y.ndim) != rank:
         raise ShapeError(f"{name}: expected {rank[0]} and {rank[1]} axes, got shapes {x.shape} and {y.shape}")
@@ -45,7 +45,7 @@ def _of_rank(name: str, rank: tuple[int, int], x: TensorLike, y: TensorLike) -> 
 
 def mm(input: TensorLike, mat2: TensorLike) -> Tensor:
     """The product of two matrices."""
-    return matmul(*_of_rank("mm", (2, 2), input, mat2))
+    return matmul(*_check_ranks("mm", (2, 2), input, mat2))
 
 
 def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
@@ -58,7 +58,7 @@ def bmm(input_x: TensorLike, mat2: TensorLike) -> Tensor:
 
 def mv(mat: TensorLike, vec: TensorLike) -> Tensor:
     """The product of a matrix and a vector."""
-    return matmul(*_of_rank("mv", (2, 1), mat, vec))
+    return matmul(*_check_ranks("mv", (2, 1), mat, vec))
 
 
 def dot(input: TensorLike, other: TensorLike) -> Tensor:
@@ -71,7 +71,7 @@ def dot(input: TensorLike, other: TensorLike) -> Tensor:
 
 def outer(input: TensorLike, vec2: TensorLike) -> Tensor:
     """The outer product of two vectors."""
-    x, y = _of_rank("outer", (1, 1), input, vec2)
+    x, y = _check_ranks("outer", (1, 1), input, vec2)
     return x.reshape((-1, 1)) * y
 
 

@@ -44,7 +44,7 @@ def above(x: Tensor, least: float = 0.0) -> Tensor:
     return ops._maximum_scalar(x, scalar=float(least))
 
 
-def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
+def _reduce_in_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
     """The mean or sum in the input's dtype; narrow dtypes are reduced in float32."""
     if loss._dt == np.float64:
         return reduced(loss, reduction, name)
@@ -54,13 +54,13 @@ def _in_its_dtype(loss: Tensor, reduction: str, name: str) -> Tensor:
 def mse_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The squared difference; of integers in float32."""
     x, y = to_common_dtype(input, target, real=True)
-    return _in_its_dtype(ops.square(x - y), reduction, "mse_loss")
+    return _reduce_in_dtype(ops.square(x - y), reduction, "mse_loss")
 
 
 def l1_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
     """The absolute difference; of integers in float32."""
     x, y = to_common_dtype(input, target, real=True)
-    return _in_its_dtype(ops.abs(x - y), reduction, "l1_loss")
+    return _reduce_in_dtype(ops.abs(x - y), reduction, "l1_loss")
 
 
 def smooth_l1_loss(input: TensorLike, target: TensorLike, beta: float = 1.0, reduction: str = "none") -> Tensor:
@@ -374,7 +374,7 @@ def multi_margin_loss(input: TensorLike, target: TensorLike, p: int = 1, margin:
     rows = ops._np_sum(behind if p == 1 else ops.square(behind), axis=1) / x.shape[1]
     if weight is not None:
         rows = rows * ops.take(like(weight, x), labels, axis=0, mode="index")
-    return _in_its_dtype(rows, reduction, "multi_margin_loss")
+    return _reduce_in_dtype(rows, reduction, "multi_margin_loss")
 
 
 def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str = "mean") -> Tensor:
@@ -401,7 +401,7 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str
     behind = above(1.0 - ops.expand_dims(at_labels, axis=-1) + ops.expand_dims(x, axis=-2))
     counted = logical_and(ops.expand_dims(used, axis=-1), ops.expand_dims(is_label == 0, axis=-2))
     rows = ops._np_sum(where(counted, behind, 0.0), axis=(-2, -1)) / classes
-    return _in_its_dtype(rows, reduction, "multilabel_margin_loss")
+    return _reduce_in_dtype(rows, reduction, "multilabel_margin_loss")
 
 
 def multilabel_soft_margin_loss(input: TensorLike, target: TensorLike, weight: TensorLike | None = None,

@@ -248,11 +248,12 @@ def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: Tenso
     With ``training`` the statistics are the batch's; running statistics that are Parameters then move towards them by
     the factor ``momentum``, with the unbiased variance. Otherwise the running statistics are used.
     """
-    return batch_normed(input_x, weight, bias, running_mean, running_var, training=training, momentum=momentum, eps=eps)
+    return batch_norm_of(input_x, weight, bias, running_mean, running_var, training=training, momentum=momentum,
+                         eps=eps)
 
 
-def batch_normed(x: TensorLike, weight: TensorLike, bias: TensorLike, running_mean: TensorLike,
-                 running_var: TensorLike, *, training: bool, momentum: float, eps: float, axis: int = 1) -> Tensor:
+def batch_norm_of(x: TensorLike, weight: TensorLike, bias: TensorLike, running_mean: TensorLike,
+                  running_var: TensorLike, *, training: bool, momentum: float, eps: float, axis: int = 1) -> Tensor:
     """``batch_norm`` with the channels along any axis."""
     data = floating(x)
     gamma, beta, mean, var = map(tensor, (weight, bias, running_mean, running_var))

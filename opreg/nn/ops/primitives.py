@@ -91,7 +91,7 @@ def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor
     return math.where(inside.reshape((*at.shape, *(1,) * (x.ndim - 1))), rows, 0)
 
 
-def _inverted(places: Sequence[int]) -> tuple[int, ...]:
+def _invert(places: Sequence[int]) -> tuple[int, ...]:
     """The inverse of a permutation."""
     if sorted(places) != [*range(len(places))]:
         raise ValueError(f"InvertPermutation: expected a permutation, got {places}")
@@ -148,7 +148,7 @@ _PLAIN: dict[str, Callable] = {
         "DiagPart": _diag_part, "EmbeddingLookup": _embedding_lookup, "Expand": array.expand,
         "FastGelu": activation.fast_gelu, "Fmax": math.fmax, "Fmin": math.fmin, "Gcd": math.gcd, "Gelu": _gelu,
         "Heaviside": math.heaviside, "IndexFill": indexing.index_fill, "Invert": math.invert,
-        "InvertPermutation": _inverted, "Lcm": math.lcm, "LeftShift": math.bitwise_left_shift,
+        "InvertPermutation": _invert, "Lcm": math.lcm, "LeftShift": math.bitwise_left_shift,
         "Lgamma": math.lgamma, "LogMatrixDeterminant": linalg.slogdet, "MaskedSelect": indexing.masked_select,
         "MatrixBandPart": indexing.matrix_band_part, "MatrixDeterminant": linalg.det,
         "NonZero": indexing.nonzero, "Polygamma": math.polygamma, "RightShift": math.bitwise_right_shift,
@@ -270,7 +270,7 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
     return array.pad(x, [count for pair in reversed(paddings) for count in pair])
 
 
-def mirrored(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
+def pad_by_mirror(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
     """A tensor padded with its own elements, mirrored at its border, by a pair of counts for each axis."""
     if mode not in ("REFLECT", "SYMMETRIC"):
         raise ValueError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
@@ -354,7 +354,7 @@ _add("Gather", indexing.gather, {"batch_dims": 0})
 _add("GatherV2", indexing.gather)
 _add("SparseGatherV2", indexing.gather)
 _add("Pad", _pad, {"paddings": ...})
-_add("MirrorPad", mirrored, {"mode": "REFLECT"})
+_add("MirrorPad", pad_by_mirror, {"mode": "REFLECT"})
 _add("StridedSlice", strided_slice, {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
                                       "shrink_axis_mask": 0})
 _add("Sort", indexing.sort, {"axis": -1, "descending": False})

@@ -405,7 +405,7 @@ def cumsum(x: TensorLike, axis: int | None, dtype: TensorDType = None) -> Tensor
 _State: TypeAlias = tuple[Tensor, ...]
 
 
-def _running(x: Tensor, axis: int, step: Callable[[_State | None, Tensor, int], _State]) -> list[Tensor]:
+def _scan(x: Tensor, axis: int, step: Callable[[_State | None, Tensor, int], _State]) -> list[Tensor]:
     """Results of a step function for each slice along an axis, stacked; each call receives the state of the one
     before."""
     count = x.shape[axis]
@@ -421,7 +421,7 @@ def cumprod(input: TensorLike, dim: int, dtype: TensorDType = None) -> Tensor:
     x = tensor(input)
     x = x.astype(dtype) if dtype is not None else x if is_floating(x._dt) else x._cast(np.dtype(np.int64))
     axis = one_axis(dim, x.ndim, "cumprod")
-    return _running(x, axis, lambda before, part, i: (part if before is None else before[0] * part,))[0]
+    return _scan(x, axis, lambda before, part, i: (part if before is None else before[0] * part,))[0]
 
 
 def _cumulative(name: str, compare: str, dtype: type[np.integer], doc: str
@@ -436,7 +436,7 @@ def _cumulative(name: str, compare: str, dtype: type[np.integer], doc: str
             taken = get(compare)(part, before[0])
             return choose(taken, part, before[0]), choose(taken, i, before[1])
 
-        value, place = _running(x, axis, step)
+        value, place = _scan(x, axis, step)
         return value, place
 
     function.__name__ = function.__qualname__ = name

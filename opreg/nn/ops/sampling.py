@@ -67,7 +67,7 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
           for axis, n in enumerate(lengths)]
     flat = x.reshape((*x.shape[:2], -1))
     result = (_numbers(flat, [math.round(place) for place in at], lengths) if mode == "nearest"
-              else _interpolated(flat, at, lengths))
+              else _interpolate(flat, at, lengths))
     return result.reshape((*x.shape[:2], *places.shape[1:-1]))
 
 
@@ -121,7 +121,7 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLik
     at = [place.broadcast_to((count, height, width)).reshape((count, -1))
           for place in (y.expand_dims(2), across.expand_dims(1))]
     found = (_numbers(flat, [math.floor(place + 0.5) for place in at], lengths) if method == "nearest"
-             else _interpolated(flat, at, lengths))
+             else _interpolate(flat, at, lengths))
     found = math.where(_in_image(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
     return found.reshape((count, channels, height, width)).transpose((0, 2, 3, 1))
 
@@ -134,7 +134,7 @@ def _steps(first: Tensor, last: Tensor, n: int, steps: int) -> Tensor:
     return first * (n - 1) + tensor(np.arange(steps, dtype=np.float32)) * ((last - first) * ((n - 1) / (steps - 1)))
 
 
-def _interpolated(flat: Tensor, at: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
+def _interpolate(flat: Tensor, at: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
     """Values of every channel between the neighbours of fractional coordinates, (batch, channels, points)."""
     below = [math.floor(place) for place in at]
     parts = [place - low for place, low in zip(at, below)]

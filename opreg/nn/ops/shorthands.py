@@ -18,7 +18,7 @@ from .lift import floating, one_axis, tensor, to_common_dtype
 from .math import div, fmod, logical_not, where
 from .nn import fold, unfold
 from .primitive import adder
-from .primitives import addn, mirrored
+from .primitives import addn, pad_by_mirror
 from .reduce import all as all_
 from .reduce import any as any_
 from .reduce import logcumsumexp, sum
@@ -102,7 +102,7 @@ def mirror_pad(input_x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], 
     mode : {"REFLECT", "SYMMETRIC"}
         A reflection without the outermost element; a reflection that includes it.
     """
-    return mirrored(input_x, paddings, mode=mode)
+    return pad_by_mirror(input_x, paddings, mode=mode)
 
 
 def nanmedian(input: TensorLike, axis: int = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
@@ -200,7 +200,7 @@ def _check_tensor(x: TensorLike) -> Tensor:
     return x
 
 
-def _unravelled(indices: TensorLike, dims: TensorLike) -> Tensor:
+def _unravel(indices: TensorLike, dims: TensorLike) -> Tensor:
     """The coordinates of flat indices in a shape, one coordinate in each row."""
     flat, lengths = tensor(indices), tensor(dims).asnumpy().tolist()
     rows = []
@@ -222,7 +222,7 @@ def _mapped_axes(x: TensorLike, *, src_format: str, dst_format: str) -> Tensor:
     return ops.take(tensor(np.array(order, x._dt)), x % 4, axis=0)
 
 
-def _permuted(x: TensorLike, *, src_format: str, dst_format: str) -> Tensor:
+def _permute_layout(x: TensorLike, *, src_format: str, dst_format: str) -> Tensor:
     """Numbers that belong to the axes of one layout, in the order of another."""
     return ops.take(tensor(x), tensor(np.array(_layouts("DataFormatVecPermute", src_format, dst_format))), axis=0)
 
@@ -254,7 +254,7 @@ _add("CheckNumerics", _check_tensor)
 _add("Col2Im", _col2im, {"kernel_size": ..., "dilation": 1, "padding": 0, "stride": 1})
 _add("CumulativeLogsumexp", _running_logsumexp, {"exclusive": False, "reverse": False})
 _add("DataFormatDimMap", _mapped_axes, {"src_format": "NHWC", "dst_format": "NCHW"})
-_add("DataFormatVecPermute", _permuted, {"src_format": "NHWC", "dst_format": "NCHW"})
+_add("DataFormatVecPermute", _permute_layout, {"src_format": "NHWC", "dst_format": "NCHW"})
 _add("IdentityN", _identities)
 _add("Im2Col", _im2col, {"ksizes": ..., "strides": 1, "dilations": 1, "pads": 0})
 _add("ListDiff", _difference, {"out_idx": np.dtype(np.int32)})
@@ -263,4 +263,4 @@ _add("UpperBound", _bound(True), {"out_type": np.dtype(np.int32)})
 _add("MulNoNan", _without_nan)
 _add("NthElement", _nth, {"reverse": False})
 _add("TensorShape", _shape)
-_add("UnravelIndex", _unravelled)
+_add("UnravelIndex", _unravel)

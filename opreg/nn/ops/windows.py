@@ -237,8 +237,8 @@ def _starts(chance: Tensor, kernel: int, count: int, length: int) -> Tensor:
 # --------------------------------------------------------------------------------------------- the way back
 
 
-def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, stride: Sizes | None, padding: Sizes,
-              size: Sequence[int] | None) -> Tensor:
+def _unpool(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, stride: Sizes | None, padding: Sizes,
+            size: Sequence[int] | None) -> Tensor:
     what, x, at = f"max_unpool{count}d", tensor(x), tensor(indices)
     if x.ndim not in (count + 1, count + 2) or at.shape != x.shape:
         raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, and an index for each element, got shapes "
@@ -269,7 +269,7 @@ def _unpooled(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, str
 def max_unpool1d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
     """Put the maxima of windows of sequences at their positions, and zeros elsewhere; see ``max_unpool2d``."""
-    return _unpooled(1, x, indices, kernel_size, stride, padding, output_size)
+    return _unpool(1, x, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
@@ -302,13 +302,13 @@ def max_unpool2d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
     [[[0. 0.]
       [5. 0.]]]
     """
-    return _unpooled(2, x, indices, kernel_size, stride, padding, output_size)
+    return _unpool(2, x, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride: Sizes | None = None,
                  padding: Sizes = 0, output_size: tuple[int, ...] | None = None) -> Tensor:
     """Put the maxima of windows of volumes at their positions, and zeros elsewhere; see ``max_unpool2d``."""
-    return _unpooled(3, x, indices, kernel_size, stride, padding, output_size)
+    return _unpool(3, x, indices, kernel_size, stride, padding, output_size)
 
 
 # --------------------------------------------------------------------------------------------------- powers

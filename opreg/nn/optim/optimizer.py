@@ -125,7 +125,8 @@ class Optimizer(Cell):
         if self.is_group:
             rows = self._rows(groups, rate, decay)
         else:
-            rows = [_Row(p, rate, 0.0 if self._spared(p) else decay, False) for p in listed if isinstance(p, Parameter)]
+            rows = [_Row(p, rate, decay if self._is_decayed(p) else 0.0, False)
+                    for p in listed if isinstance(p, Parameter)]
         if self.is_group_lr:  # rates come before weights, as in MindSpore's checkpoints
             self._set_rates([row.rate for row in rows])
         else:
@@ -135,7 +136,7 @@ class Optimizer(Cell):
             self._share_rate()
         self._centered = tuple([row.centered for row in rows])
         self._set_decays([row.decay for row in rows] if self.is_group else [decay])
-        self.decay_flags = self._decaying if self.is_group else tuple([not self._spared(p) for p in self.parameters])
+        self.decay_flags = self._decaying if self.is_group else tuple([self._is_decayed(p) for p in self.parameters])
 
     # ------------------------------------------------------------- settings, given at first or set later
 
@@ -184,7 +185,7 @@ class Optimizer(Cell):
         super().__setattr__("weight_decay", tuple(shown) if self.is_group else shown[0])
         self._given_decays = tuple(decays)
         self._decays = self._given_decays if self.is_group else tuple(
-            [0.0 if self._spared(p) else decays[0] for p in self.parameters])
+            [decays[0] if self._is_decayed(p) else 0.0 for p in self.parameters])
         self.dynamic_weight_decay = any(isinstance(decay, Cell) for decay in self._decays)
         self._decaying = tuple([not self._wrapped and (isinstance(decay, Cell) or decay > 0) for decay in self._decays])
         self.exec_weight_decay = any(self._decaying)
@@ -425,9 +426,9 @@ class Optimizer(Cell):
         """Return the argument: each process updates all parameters, so nothing is broadcast."""
         return optim_result
 
-    def _spared(self, parameter: Parameter) -> bool:
-        """Whether a parameter outside of groups is not decayed: scales and shifts of norms, by their names."""
-        return self._spares and ("beta" in parameter.name or "gamma" in parameter.name)
+    def _is_decayed(self, parameter: Parameter) -> bool:
+        """Whether a parameter outside of groups is decayed: not scales and shifts of norms, by their names."""
+        return not (self._spares and ("beta" in parameter.name or "gamma" in parameter.name))
 
     def _states(self, prefix: str, value: float = 0.0) -> ParameterTuple:
         """A state for each parameter, filled with a number, and named after the prefix and the parameter."""

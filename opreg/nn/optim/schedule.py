@@ -265,7 +265,7 @@ def piecewise_constant_lr(milestone: Sequence[int], learning_rates: Sequence[flo
     return rates
 
 
-def _by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
+def _rates_by_epoch(owner: str, total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
     """The rate of the epoch of each step."""
     whole_number(f"{owner}: total_step", total_step, 1)
     whole_number(f"{owner}: step_per_epoch", step_per_epoch, 1)
@@ -282,8 +282,8 @@ def exponential_decay_lr(learning_rate: float, decay_rate: float, total_step: in
     [0.5, 0.5, 0.25, 0.25]
     """
     part = _parts("exponential_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
-    return _by_epoch("exponential_decay_lr", total_step, step_per_epoch,
-                     lambda epoch: learning_rate * decay_rate ** part(epoch))
+    return _rates_by_epoch("exponential_decay_lr", total_step, step_per_epoch,
+                           lambda epoch: learning_rate * decay_rate ** part(epoch))
 
 
 def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int,
@@ -291,16 +291,16 @@ def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: in
     """``learning_rate * exp(-decay_rate * epoch)`` for each step; in stairs, with the epoch at which the stair
     began."""
     part = _parts("natural_exp_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
-    return _by_epoch("natural_exp_decay_lr", total_step, step_per_epoch,
-                     lambda epoch: learning_rate * math.exp(-decay_rate * part(epoch) * decay_epoch))
+    return _rates_by_epoch("natural_exp_decay_lr", total_step, step_per_epoch,
+                           lambda epoch: learning_rate * math.exp(-decay_rate * part(epoch) * decay_epoch))
 
 
 def inverse_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
                      is_stair: bool = False) -> list[float]:
     """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step."""
     part = _parts("inverse_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
-    return _by_epoch("inverse_decay_lr", total_step, step_per_epoch,
-                     lambda epoch: learning_rate / (1 + decay_rate * part(epoch)))
+    return _rates_by_epoch("inverse_decay_lr", total_step, step_per_epoch,
+                           lambda epoch: learning_rate / (1 + decay_rate * part(epoch)))
 
 
 def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
@@ -327,7 +327,8 @@ def cosine_decay_lr(min_lr: float, max_lr: float, total_step: int, step_per_epoc
     whole_number("cosine_decay_lr: decay_epoch", decay_epoch, 1)
     if min_lr >= max_lr:
         raise ArgumentError(f"cosine_decay_lr: max_lr must be above min_lr, got {max_lr} and {min_lr}")
-    return _by_epoch("cosine_decay_lr", total_step, step_per_epoch, lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
+    return _rates_by_epoch("cosine_decay_lr", total_step, step_per_epoch,
+                           lambda epoch: min_lr + 0.5 * (max_lr - min_lr) * (
         1 + math.cos(math.pi * min(epoch, decay_epoch) / decay_epoch)))
 
 
@@ -354,7 +355,7 @@ def polynomial_decay_lr(learning_rate: float, end_learning_rate: float, total_st
         part = part / max(math.ceil(part), 1) if update_decay_epoch else min(part, 1.0)
         return (learning_rate - end_learning_rate) * (1 - part) ** power + end_learning_rate
 
-    return _by_epoch("polynomial_decay_lr", total_step, step_per_epoch, rate)
+    return _rates_by_epoch("polynomial_decay_lr", total_step, step_per_epoch, rate)
 
 
 def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int) -> list[float]:
@@ -367,8 +368,8 @@ def warmup_lr(learning_rate: float, total_step: int, step_per_epoch: int, warmup
     """
     real_number("warmup_lr: learning_rate", learning_rate)
     whole_number("warmup_lr: warmup_epoch", warmup_epoch, 1)
-    return _by_epoch("warmup_lr", total_step, step_per_epoch,
-                     lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)
+    return _rates_by_epoch("warmup_lr", total_step, step_per_epoch,
+                           lambda epoch: learning_rate * min(epoch, warmup_epoch) / warmup_epoch)
 
 
 name_errors(__name__, globals(), __all__)

@@ -29,11 +29,11 @@ def _logical(kind: str) -> Instruction:
     return lambda g, *xs: g.cast(g(kind, *map(g.truth, xs)), xs[0].dtype)
 
 
-def _compared(kind: str) -> Instruction:
+def _compare(kind: str) -> Instruction:
     return lambda g, x, y: g.cast(g.compare(kind, x, y), x.dtype)
 
 
-def _not_equal(g: Builder, x: Value, y: Value) -> Value:
+def _emit_not_equal(g: Builder, x: Value, y: Value) -> Value:
     return g.cast(x != y, x.dtype)
 
 
@@ -147,8 +147,8 @@ PRIMITIVES: dict[str, Instruction] = {
     "sign": _one("Sign"), "positive": _one("Sign"),
     "floor": lambda g, x: g.round_down(x), "ceil": lambda g, x: g("Ceil", x) if is_floating(x.dtype) else x,
     "trunc": _trunc,
-    "greater": _compared("Greater"), "greater_equal": _compared("GreaterOrEqual"), "less": _compared("Less"),
-    "less_equal": _compared("LessOrEqual"), "equal": _compared("Equal"), "not_equal": _not_equal,
+    "greater": _compare("Greater"), "greater_equal": _compare("GreaterOrEqual"), "less": _compare("Less"),
+    "less_equal": _compare("LessOrEqual"), "equal": _compare("Equal"), "not_equal": _emit_not_equal,
     "logical_and": _logical("And"), "logical_or": _logical("Or"), "logical_xor": _logical("Xor"),
     "logical_not": _logical("Not"),
     "add": _one("Add"), "subtract": _one("Sub"), "multiply": _one("Mul"), "divide": _one("Div"), "mod": _remainder,
@@ -171,7 +171,7 @@ PRIMITIVES: dict[str, Instruction] = {
 # ---------------------------------------------------------------------- operators of the same meaning in ONNX
 
 
-def _of_floating(use: Use, *xs: Value) -> None:
+def _check_floating(use: Use, *xs: Value) -> None:
     """Refuse other than floating dtypes, for which the translation does not hold."""
     if not all(is_floating(x.dtype) for x in xs) or not is_floating(use.out.dtype):
         raise Untranslatable("")
@@ -180,7 +180,7 @@ def _of_floating(use: Use, *xs: Value) -> None:
 def _declare_unary(kind: str, *names: str) -> None:
     @says(*names)
     def row(g: Builder, use: Use, x: Value) -> Value:
-        _of_floating(use, x)
+        _check_floating(use, x)
         return g(kind, x)
 
 
@@ -190,14 +190,14 @@ for _kind, _name in {"Relu": "relu", "Sigmoid": "sigmoid", "Softsign": "softsign
 
 @says("Activation")
 def _activation(g: Builder, use: Use, x: Value) -> Value:
-    _of_floating(use, x)
+    _check_floating(use, x)
     kinds = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "softrelu": "Softplus", "softsign": "Softsign"}
     return g(kinds[use.attrs["act_type"]], x)
 
 
 @says("LeakyReLU")
 def _leaky(g: Builder, use: Use, x: Value, *gamma: Value) -> Value:
-    _of_floating(use, x)
+    _check_floating(use, x)
     kind, slope = use.attrs["act_type"], use.attrs["slope"]
     if kind in ("leaky", "elu"):
         return g("LeakyRelu" if kind == "leaky" else "Elu", x, alpha=slope)
@@ -221,7 +221,7 @@ def _channels(vector: Value, rank: int) -> tuple[Any, ...]:
 
 @says("clip")
 def _clip(g: Builder, use: Use, x: Value) -> Value:
-    _of_floating(use, x)
+    _check_floating(use, x)
     low, high = use.attrs["a_min"], use.attrs["a_max"]
     if low <= high:
         return g.clip(x, low, high)
@@ -230,7 +230,7 @@ def _clip(g: Builder, use: Use, x: Value) -> Value:
 
 @says("hard_sigmoid")
 def _hard_sigmoid(g: Builder, use: Use, x: Value) -> Value:
-    _of_floating(use, x)
+    _check_floating(use, x)
     return g("HardSigmoid", x, alpha=use.attrs["alpha"], beta=use.attrs["beta"])
 
 
@@ -258,7 +258,7 @@ def _logistic(g: Builder, use: Use, x: Value, label: Any) -> Value:
 
 @says("_npi_around")
 def _around(g: Builder, use: Use, x: Value) -> Value:
-    _of_floating(use, x)
+    _check_floating(use, x)
     scale = 10.0 ** use.attrs["decimals"]
     return g("Round", x) if scale == 1.0 else g("Round", x * scale) / scale
 

@@ -72,14 +72,14 @@ def _part(g: Builder, x: Value, heads: int, parts: int, which: int) -> Value:
     return g.transpose(g.slice(x, [which * size], [(which + 1) * size], [3]), (1, 2, 0, 3))
 
 
-def _merged(g: Builder, x: Value) -> Value:
+def _merge_heads(g: Builder, x: Value) -> Value:
     """A value with the axes of batch and heads merged."""
     batch, heads, *rest = x.shape
     return g.reshape(x, (batch * heads, *rest))
 
 
 @says("_contrib_interleaved_matmul_selfatt_qk")
-def _self_scores(g: Builder, use: Use, x: Value) -> Value:
+def _self_attention_scores(g: Builder, use: Use, x: Value) -> Value:
     heads = use.attrs["heads"]
     return _scores(g, _part(g, x, heads, 3, 0), _part(g, x, heads, 3, 1))
 
@@ -92,7 +92,7 @@ def _other_scores(g: Builder, use: Use, queries: Value, x: Value) -> Value:
 
 def _scores(g: Builder, queries: Value, keys: Value) -> Value:
     size = queries.shape[-1]
-    return _merged(g, g.matmul(queries * (1.0 / math.sqrt(size)), _swap_last_axes(g, keys)))
+    return _merge_heads(g, g.matmul(queries * (1.0 / math.sqrt(size)), _swap_last_axes(g, keys)))
 
 
 @says("_contrib_interleaved_matmul_selfatt_valatt", "_contrib_interleaved_matmul_encdec_valatt")

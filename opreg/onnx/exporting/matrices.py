@@ -36,7 +36,7 @@ def _rounds(g: Builder, numbers: np.ndarray, state: Value, round_of: Round) -> t
     return last, rows
 
 
-def _transposed(g: Builder, x: Value) -> Value:
+def _transpose(g: Builder, x: Value) -> Value:
     rank = len(x.shape)
     return g.transpose(x, (*range(rank - 2), rank - 1, rank - 2))
 
@@ -71,13 +71,13 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
         result = _column(inner, left, number)
         scaled = result / inner("Sqrt", _row(inner, result, number))
         below = inner.where(inner.compare("GreaterOrEqual", _places(inner, count), number), scaled, 0.0)
-        return left - inner.matmul(below, _transposed(inner, below)), [inner.squeeze(below, [rank - 1])]
+        return left - inner.matmul(below, _transpose(inner, below)), [inner.squeeze(below, [rank - 1])]
 
-    _, (columns,) = _rounds(g, np.arange(count), x if lower else _transposed(g, x), column)
+    _, (columns,) = _rounds(g, np.arange(count), x if lower else _transpose(g, x), column)
     return g.transpose(columns, (*range(1, rank), 0) if lower else (*range(1, rank - 1), 0, rank - 1))
 
 
-def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
+def _solve(g: Builder, x: Value, right: Value, lower: bool) -> Value:
     """The solution of a triangular system, row by row: the matrix whose product with ``x`` is ``right``."""
     count = product(x.shape[-1:])
     half = _triangle(g, x, lower)
@@ -96,21 +96,21 @@ def _solved(g: Builder, x: Value, right: Value, lower: bool) -> Value:
 def _trsm(g: Builder, use: Use, x: Value, right: Value) -> Value:
     attrs = use.attrs
     lower, turned = attrs["lower"], attrs["transpose"] != attrs["rightside"]
-    half = _transposed(g, x) if turned else x
+    half = _transpose(g, x) if turned else x
     right = right * attrs["alpha"] if attrs["alpha"] != 1.0 else right
     if attrs["rightside"]:
-        return _transposed(g, _solved(g, half, _transposed(g, right), lower != turned))
-    return _solved(g, half, right, lower != turned)
+        return _transpose(g, _solve(g, half, _transpose(g, right), lower != turned))
+    return _solve(g, half, right, lower != turned)
 
 
 @says("_linalg_potri")
 def _potri(g: Builder, use: Use, x: Value) -> Value:
-    low = x if use.attrs["lower"] else _transposed(g, x)
-    inverse = _solved(g, low, x * 0.0 + g.constant(np.eye(product(x.shape[-1:]), dtype=x.dtype)), True)
-    return g.matmul(_transposed(g, inverse), inverse)
+    low = x if use.attrs["lower"] else _transpose(g, x)
+    inverse = _solve(g, low, x * 0.0 + g.constant(np.eye(product(x.shape[-1:]), dtype=x.dtype)), True)
+    return g.matmul(_transpose(g, inverse), inverse)
 
 
-def _eliminated(g: Builder, x: Value, count: int) -> tuple[Value, Value, Value]:
+def _eliminate(g: Builder, x: Value, count: int) -> tuple[Value, Value, Value]:
     """Gauss-Jordan elimination of ``count`` columns: the resulting matrices, and for each column its pivot and whether
     rows were exchanged. If all candidates for a pivot are zero, the row is divided by one."""
     rank = len(x.shape)
@@ -139,12 +139,12 @@ def _inverse(g: Builder, use: Use, x: Value, *det: Value) -> Value:
         singular = g.unsqueeze(g.compare("Equal", det[0], 0.0), [1] if rank == 2 else [rank - 2, rank - 1])
         x = g.where(singular, g.constant(np.eye(count, dtype=x.dtype)), x)
     both = g.concat([x, x * 0.0 + g.constant(np.eye(count, dtype=x.dtype))], rank - 1)
-    result = g.slice(_eliminated(g, both, count)[0], [count], [2 * count], [rank - 1])
+    result = g.slice(_eliminate(g, both, count)[0], [count], [2 * count], [rank - 1])
     return g.where(singular, 0.0, result) if det else result
 
 
 @says("_linalg_slogdet")
 def _slogdet(g: Builder, use: Use, x: Value) -> list[Value]:
-    _, divided, moved = _eliminated(g, x, product(x.shape[-1:]))
+    _, divided, moved = _eliminate(g, x, product(x.shape[-1:]))
     sign = g.reduce("Prod", g("Sign", divided) * (1.0 - 2.0 * moved), [0], False)
     return [sign, g.reduce("Sum", g("Log", g("Abs", divided)), [0], False)]

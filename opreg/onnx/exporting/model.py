@@ -169,7 +169,7 @@ def _draft(thing: Any, examples: Sequence[Any], params: Mapping[str, Any] | None
            inputs: Sequence[str] | None) -> Draft:
     """The model of anything that can be exported."""
     if isinstance(thing, Executor):
-        return _of_executor(thing, dynamic, opset, inputs)
+        return _export_executor(thing, dynamic, opset, inputs)
     if isinstance(thing, Symbol):
         names, values = _split_params(thing, params or {})
         free = [name for name in names if name not in values]
@@ -178,9 +178,9 @@ def _draft(thing: Any, examples: Sequence[Any], params: Mapping[str, Any] | None
             raise ArgumentError(f"onnx.export: there are {len(examples)} examples for {len(free)} inputs, "
                                 f"{', '.join(free)}")
         given += [_Input(name, None) for name in free[len(examples):]]
-        return _of_symbol(thing, given, values, dynamic, opset)
+        return _export_symbol(thing, given, values, dynamic, opset)
     if callable(thing):
-        return _of_function(thing, examples, dynamic, opset)
+        return _export_function(thing, examples, dynamic, opset)
     raise ArgumentError(f"onnx.export: expected a Symbol, a Cell, a function of tensors or an executor, got {thing!r}")
 
 
@@ -260,7 +260,7 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
         if dynamic_input_shapes is None:
             dims = _open_dims(symbol, model_inputs, values)
     model_inputs += [_Input(name, None) for name in free[len(shapes):]]
-    draft = _of_symbol(symbol, model_inputs, values, dims, opset_version)
+    draft = _export_symbol(symbol, model_inputs, values, dims, opset_version)
     if run_shape_inference:
         result = package("shape_inference").infer_shapes(outline_model(draft))
         del result.graph.initializer[:]
@@ -305,8 +305,8 @@ def _example(name: str, example: Any) -> _Input:
 # ------------------------------------------------------------------------------------------------ programs
 
 
-def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs: Sequence[str] | None
-                 ) -> Draft:
+def _export_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs: Sequence[str] | None
+                     ) -> Draft:
     symbol, arrays = executor._symbol, {**executor.arg_dict, **executor.aux_dict}
     if inputs is None:
         first = symbol.list_arguments()[:1]
@@ -317,11 +317,12 @@ def _of_executor(executor: Executor, dynamic: Dynamic, opset: int | None, inputs
                                 f"{did_you_mean(name, list(executor.arg_dict))}")
     model_inputs = [_Input(name, arrays[name].shape, arrays[name].dtype) for name in inputs]
     values = {name: array.asnumpy() for name, array in arrays.items() if name not in inputs}
-    return _of_symbol(symbol, model_inputs, values, dynamic, opset)
+    return _export_symbol(symbol, model_inputs, values, dynamic, opset)
 
 
-def _of_symbol(symbol: Symbol, inputs: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic, opset: int | None
-               ) -> Draft:
+def _export_symbol(symbol: Symbol, inputs: list[_Input], values: dict[str, np.ndarray], dynamic: Dynamic,
+                   opset: int | None
+                   ) -> Draft:
     graph = symbol._graph()
     variables = [node for node in graph.nodes if node.op is None]
     by_name = {node.name: node for node in variables}
@@ -336,7 +337,7 @@ def _of_symbol(symbol: Symbol, inputs: list[_Input], values: dict[str, np.ndarra
     return _model_of(program, opset)
 
 
-def _of_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> Draft:
+def _export_function(function: Any, examples: Sequence[Any], dynamic: Dynamic, opset: int | None) -> Draft:
     function = getattr(function, "function", function) if getattr(function, "compiled", False) else function
     if isinstance(function, Cell):
         function = copy.deepcopy(function).set_train(False)

@@ -113,7 +113,7 @@ def _foreach(g: Builder, use: Use, *ins: Value) -> Any:
     graph = inner.graph(f"{use.name}_body", [*before, *slices], [*after, *result[:count]])
     outs = g("Scan", *states, *data, count=visible, body=graph, num_scan_inputs=n_data)
     outs = [outs] if visible == 1 else list(outs)
-    return _typed(use, [*outs[n_states:], *outs[:n_states]])
+    return _set_shapes(use, [*outs[n_states:], *outs[:n_states]])
 
 
 def _like(g: Builder, value: Value, state: Value) -> Value:
@@ -122,7 +122,7 @@ def _like(g: Builder, value: Value, state: Value) -> Value:
     return value if len(value.shape) == len(state.shape) else g.reshape(value, state.shape)
 
 
-def _typed(use: Use, outs: Sequence[Value]) -> list[Value]:
+def _set_shapes(use: Use, outs: Sequence[Value]) -> list[Value]:
     """Results of loops, with their known shapes."""
     for value, out in zip(outs, use.outs):
         value.shapes, value.dtype = out.shapes, out.dtype
@@ -164,7 +164,7 @@ def _while(g: Builder, use: Use, *ins: Value) -> Any:
         zeros = g("Expand", g.constant(np.zeros((), value.dtype)), g("Concat", g.ints(most), rest, axis=0))
         zeros.shapes = [(most, *shape) for shape in one.shapes if shape is not None]
         stacked.append(g.slice(g("Concat", value, zeros, axis=0), [0], [most], [0]))
-    return _typed(use, [*stacked, *outs[:len(at)]])
+    return _set_shapes(use, [*stacked, *outs[:len(at)]])
 
 
 @says("_cond")
@@ -178,4 +178,4 @@ def _cond(g: Builder, use: Use, *ins: Value) -> Any:
                        [_outer_value(inner, ins[place]) for place in attrs[f"{key}_input_locs"]])
         branches[f"{key}_branch"] = inner.graph(f"{use.name}_{key}", [], result)
     outs = g("If", g.reshape(g.truth(predicate), ()), count=attrs["num_outputs"], **branches)
-    return _typed(use, [outs] if attrs["num_outputs"] == 1 else outs)
+    return _set_shapes(use, [outs] if attrs["num_outputs"] == 1 else outs)

@@ -266,7 +266,7 @@ def _arange_like(g: Builder, use: Use, x: Value) -> Value:
 
 
 @says("_slice_assign", "_slice_assign_scalar", "_subscript_assign")
-def _assigned(g: Builder, use: Use, x: Value, *values: Value) -> Value:
+def _assign_at(g: Builder, use: Use, x: Value, *values: Value) -> Value:
     """Assignment to indices: a scatter into the flattened array."""
     attrs = use.attrs
     key: Any = attrs.get("key")

@@ -211,9 +211,9 @@ def _user_translation(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], 
         _need_all(use, ins)
         return _function(g, use, attrs, ins) if op.traits.traced else _foreign(g, use, ins)
     if op.rules.body is not None:
-        return _by_body(g, use, attrs, ins)
+        return _export_body(g, use, attrs, ins)
     reasons: list[str] = []
-    for way in (_by_row, _by_value, _by_expression, _by_loop, _by_dialect):
+    for way in (_export_by_row, _export_value, _export_expression, _export_loop, _export_by_dialect):
         try:
             result = way(g, use, ins)
         except Untranslatable as error:
@@ -239,7 +239,7 @@ def _need_all(use: Use, ins: Sequence[Any]) -> None:
             raise Untranslatable(f"its input {name!r} has neither an example nor a value")
 
 
-def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
+def _export_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequence[Any]) -> Sequence[Value]:
     """Export the nodes of the body of an application, such as a call of a Cell with bprop."""
     rule: Any = use.op.rules.body
     bodies = [rule(each, ins) for each in attrs]
@@ -248,12 +248,12 @@ def _by_body(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Sequ
     return walk(g, list(zip(*[graph.nodes for graph in graphs])), values, graphs[0].heads)
 
 
-def _by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+def _export_by_row(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     row = TABLE.get(use.op.name)
     return None if row is None else as_list(row(g, use, *ins))
 
 
-def _by_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+def _export_value(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     """Evaluate a result that depends only on shapes, as a constant."""
     op = use.op
     unread = all(i in op.traits.unread or (x is not None and x.array is not None) for i, x in enumerate(ins))
@@ -275,7 +275,7 @@ def _is_fixed(shape: Shape | None) -> bool:
     return shape is not None and not any(map(dynamic, shape))
 
 
-def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+def _export_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     """Translate an elementwise operator from its expression."""
     attrs = use.attrs
     if use.op.rules.expression is None or len(use.outs) != 1:
@@ -290,7 +290,7 @@ def _by_expression(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] 
     return [evaluate(g, expression, ins, use.out)]
 
 
-def _by_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+def _export_loop(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     """Translate an operator that is a loop with a value for each element."""
     described = None if use.op.rules.sets is None else use.op.rules.sets(use.attrs)
     if described is None or described.rows.results != (RowLayout.ELEMENT,) or not described.keepdims:
@@ -348,7 +348,7 @@ class _BuilderDialect:
         return getattr(self.g, name)
 
 
-def _by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
+def _export_by_dialect(g: Builder, use: Use, ins: Sequence[Any]) -> Sequence[Value] | None:
     """Translate by the rules shared with other libraries; None if there is none."""
     rule = translation.TABLE.get(use.op.name)
     if rule is None:
@@ -406,11 +406,11 @@ def _function(g: Builder, use: Use, attrs: Sequence[Mapping[str, Any]], ins: Seq
     values.update({(node, 0): inner.constant(array.asnumpy()) for node, array in first.body.arrays.items()})
     heads = [_fit_to_output(inner, head, out) for head, out in zip(walk(inner, nodes, values, first.heads), use.outs)]
     heads = inner.ends(heads)
-    name = _registered(g, op.op_type or op.name, inner, names, [head.name for head in heads])
+    name = _register_function(g, op.op_type or op.name, inner, names, [head.name for head in heads])
     return g.custom(DOMAIN, name, ins, [(out.shapes, out.dtype) for out in use.outs])
 
 
-def _registered(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs: Sequence[str]) -> str:
+def _register_function(g: Builder, name: str, inner: Builder, ins: Sequence[str], outs: Sequence[str]) -> str:
     """The name of a function in the model; equal functions share one."""
     functions = g.model.functions
     g.model.domains.setdefault(DOMAIN, 1)

@@ -205,7 +205,7 @@ def _suppression(g: Builder, use: Use, boxes: Value, counts: Value, *groups: Val
 
 
 @says("_matching")
-def _one_to_one(g: Builder, use: Use, scores: Value) -> Any:
+def _match_loop(g: Builder, use: Use, scores: Value) -> Any:
     """A loop over matches: the best score is taken, and its row and column are left out."""
     attrs, (*outer, n, m) = use.attrs, scores.shape
     if any(not dynamic(dim) and dim == 0 for dim in scores.shape):

@@ -360,18 +360,18 @@ class Node:
         """The row that applies this node."""
         function = self.model.functions.get((self.domain, self.op_type, getattr(self.proto, "overload", "")))
         if function is not None:
-            return self._of_function(function)
+            return self._apply_function(function)
         result = rows.find(self.domain, self.op_type, self.opset)
         if result is not None:
-            return self._of_row(result)
+            return self._apply_row(result)
         if self.domain:
             op = registered(self.domain, self.op_type)
             if op is not None:
-                return self._of_operator(op)
+                return self._apply_operator(op)
         schema = self._schema()
         if schema is not None and (schema.has_function or schema.has_context_dependent_function):
-            return self._of_schema(schema)
-        return self._of_placeholder(schema)
+            return self._call_schema(schema)
+        return self._apply_placeholder(schema)
 
     def _schema(self) -> Any:
         defs = onnx("defs")
@@ -380,7 +380,7 @@ class Node:
         except Exception:  # a helper function that the package does not export
             return None
 
-    def _of_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _apply_operator(self, op: Op) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         def apply(inputs: Sequence[Any], outside: Mapping[str, Any]) -> Any:
             attrs = {key: tuple(map(_attribute_value, value)) if isinstance(value, list) else _attribute_value(value)
                      for key, value in self.attributes.items()}
@@ -389,7 +389,7 @@ class Node:
 
         return apply
 
-    def _of_placeholder(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _apply_placeholder(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         texts = {key: str(value) for key, value in self.attributes.items()}
         stored = f"{self.domain}.{self.op_type}" if self.domain else self.op_type
         near = did_you_mean(self.op_type, rows.known_operators(self.domain))
@@ -404,7 +404,7 @@ class Node:
 
         return apply
 
-    def _of_function(self, function: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _apply_function(self, function: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The node as a call of a function of the model."""
         bound = {each.name: self._value(each) for each in getattr(function, "attribute_proto", ())}
         bound.update(self.attributes)
@@ -417,7 +417,7 @@ class Node:
         results = body.run(padded)
         return tuple(results[:max(len(self.outputs), 1)])
 
-    def _of_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _call_schema(self, schema: Any) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The node as a call of the function by which ONNX defines its operator."""
         defaults = {name: self._value(attribute.default_value) for name, attribute in schema.attributes.items()
                     if attribute.default_value.type}
@@ -430,7 +430,7 @@ class Node:
             key = tuple(each.SerializeToString() for each in types)
             body = self._functions.get(key)
             if body is None:
-                function = self._expanded(schema, list(key))
+                function = self._schema_function(schema, list(key))
                 opsets = {ordinary(entry.domain): entry.version for entry in function.opset_import}
                 body = self._functions[key] = Graph(function, self.model, {**self.graph.opsets, **opsets}, frozenset(),
                                                     bound, self.graph.depth + 1)
@@ -438,7 +438,7 @@ class Node:
 
         return apply
 
-    def _expanded(self, schema: Any, types: list[bytes]) -> Any:
+    def _schema_function(self, schema: Any, types: list[bytes]) -> Any:
         """The function by which ONNX defines an operator, for these input types."""
         protos = onnx()
         if schema.has_function:
@@ -466,7 +466,7 @@ class Node:
                     dim.dim_value = length
         return result
 
-    def _of_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _apply_row(self, row: Row) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The node applied by the row of its operator."""
         keywords: dict[str, Any] = {}
         for name, default in row.attributes.items():

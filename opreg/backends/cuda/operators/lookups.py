@@ -361,7 +361,7 @@ def _first(call: Call, shape: Shape) -> tuple[int, Shape]:
     return 1, shape[:call.ins[1].shape[0]]
 
 
-def _by_table(op: Op, values: int, index: int, mode: str | None, places: Places, sums: bool = False) -> None:
+def _attach_by_table(op: Op, values: int, index: int, mode: str | None, places: Places, sums: bool = False) -> None:
     """Attach the kernel ``cuda`` to an operator that copies rows of tables, or with ``sums`` adds rows to its
     output."""
 
@@ -382,8 +382,8 @@ def _mode(call: Call) -> str:
 Items = tuple[str, int, Sequence[int], Sequence[int]]
 
 
-def _by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
-             items: Callable[[Call, str, int, int], Items]) -> None:
+def _attach_by_item(op: Op, index: int, mode: str | None, name: str, axis: int,
+                    items: Callable[[Call, str, int, int], Items]) -> None:
     """Attach the kernel ``cuda`` to an operator that reads or writes, for each index, one element along an axis.
     ``items(call, mode, length, inner)`` describes its function ``name``; ``length`` is that of the axis, and ``inner``
     the number of elements of the axes after it."""
@@ -415,13 +415,13 @@ def _put(call: Call, mode: str, length: int, inner: int, from_data: bool, on: fl
     return text, out.size // lanes, (packs,) if last else (length, packs), (length, packs)
 
 
-_by_table(indexing.take, 0, 1, None, _axis)
-_by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
-_by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
-_by_table(gather.gather_nd, 0, 1, "wrap", _first)
-_by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
-_by_item(indexing.pick, 1, None, "pick", -1, _pick_items)
-_by_item(indexing.batch_take, 1, "clip", "pick", 1, _pick_items)
-_by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, from_data=True))
-_by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode, length, inner: _put(
+_attach_by_table(indexing.take, 0, 1, None, _axis)
+_attach_by_table(indexing.take_sum, 0, 1, None, _axis, sums=True)
+_attach_by_table(indexing.embedding, 1, 0, "clip", lambda call, shape: (1, shape[:1]))
+_attach_by_table(gather.gather_nd, 0, 1, "wrap", _first)
+_attach_by_table(gather.gather_sum, 0, 1, "wrap", _first, sums=True)
+_attach_by_item(indexing.pick, 1, None, "pick", -1, _pick_items)
+_attach_by_item(indexing.batch_take, 1, "clip", "pick", 1, _pick_items)
+_attach_by_item(indexing.pick_put, 1, None, "put", -1, functools.partial(_put, from_data=True))
+_attach_by_item(indexing.one_hot, 0, "none", "put", -1, lambda call, mode, length, inner: _put(
     call, mode, length, inner, False, call.attrs["on_value"], call.attrs["off_value"]))

@@ -174,7 +174,7 @@ def _faster_library(a: Array, b: Array, in_plan: bool = False, kept: bool = Fals
     """
     sample, layout = _sample(a, b)
     run, small = _bound(sample, kept=kept), _is_small(sample)
-    by_onednn = functools.partial(_on_one_thread, run) if small and not in_plan else _by_threads(run, sample)
+    by_onednn = functools.partial(_on_one_thread, run) if small and not in_plan else _product_by_threads(run, sample)
     by_blas: Callable[..., object] = blas.matmul_on_one_thread if in_plan else blas.multiplier(np, sample.a, sample.b)
     if isinstance(by_blas, blas.Watched):
         by_blas = by_blas.function
@@ -194,21 +194,21 @@ def _sample(a: Array, b: Array) -> tuple[Matrices, str]:
     return Matrices(left, right, None, np.empty((len(left), right.shape[1]), np.float32)), layout
 
 
-def _by_threads(run: Callable[[], object], matrices: Matrices) -> Callable[[], object]:
+def _product_by_threads(run: Callable[[], object], matrices: Matrices) -> Callable[[], object]:
     """A product by the number of threads that a plan uses for it: by one thread if there is only one, or if several
     give other bits and the product is not large."""
     several = threads.count() > 1 and (matrices.work >= blas.LARGE or _same_bits(*_describe(matrices)))
     return run if several else functools.partial(_on_one_thread, run)
 
 
-def _arranged(matrices: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[[], None]]]:
+def _arrange(matrices: Matrices, room: Allocate) -> tuple[Matrices, list[Callable[[], None]]]:
     """The operands of the product, and the functions that copy the left one first, if a trial shows that to be
     faster."""
     a, b = matrices.a, matrices.b
     if a.ndim > 2 or a.strides[1] <= a.strides[0] or matrices.work < _LEAST or not trials.allowed():
         return matrices, []
     sample, layout = _sample(a, b)
-    straight, copy = _copied(sample.a, _new)
+    straight, copy = _copy_before(sample.a, _new)
     product, after = _bound(sample), _bound(sample._replace(a=straight))
 
     def both() -> None:
@@ -216,14 +216,15 @@ def _arranged(matrices: Matrices, room: Allocate) -> tuple[Matrices, list[Callab
         after()
 
     choice = trials.faster(f"{layout}: {_IN_PLACE} or {_COPIED}, {_ONEDNN} {shared_library.version()}", _IN_PLACE,
-                           _COPIED, {_IN_PLACE: _by_threads(product, sample), _COPIED: _by_threads(both, sample)})
+                           _COPIED, {_IN_PLACE: _product_by_threads(product, sample),
+                                     _COPIED: _product_by_threads(both, sample)})
     if choice.way == _IN_PLACE:
         return matrices, []
-    straight, copy = _copied(a, room)
+    straight, copy = _copy_before(a, room)
     return matrices._replace(a=straight), [copy]
 
 
-def _copied(a: Array, room: Allocate) -> tuple[Array, Callable[[], None]]:
+def _copy_before(a: Array, room: Allocate) -> tuple[Array, Callable[[], None]]:
     """Memory for a copy of a matrix with contiguous rows, and a function that copies it there."""
     copy = room(_COPY, a.shape, a.dtype)
     work = engine.Work("forward", Copy(a.shape), tuple([tuple([step // 4 for step in x.strides]) for x in (a, copy)]))
@@ -279,7 +280,7 @@ def _steps(call: Call) -> Callable[[], object]:
         product = _bound(call.details, call.scratch, _caches_right(call))
         return engine.step_of(call, functools.partial(_on_one_thread, product))
     call.memo[convolution.HERE] = True
-    matrices, before = _arranged(call.details, call.scratch)
+    matrices, before = _arrange(call.details, call.scratch)
     product = _bound(matrices, call.scratch)
 
     def multiply() -> None:
@@ -287,7 +288,7 @@ def _steps(call: Call) -> Callable[[], object]:
             copy()
         product()
 
-    run: Callable[[], object] = _by_threads(multiply if before else product, matrices)
+    run: Callable[[], object] = _product_by_threads(multiply if before else product, matrices)
     if matrices.work < blas.LARGE and not isinstance(run, functools.partial):
         run = _ReproducibleProduct(run, matrices.work)
     return engine.step_of(call, run)

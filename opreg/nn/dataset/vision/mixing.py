@@ -15,7 +15,7 @@ from .images import ImageBatchFormat
 __all__ = ["CutMixBatch", "MixUp", "MixUpBatch"]
 
 
-def _positive(owner: str, alpha: float) -> float:
+def _check_positive(owner: str, alpha: float) -> float:
     if alpha <= 0:
         raise ArgumentError(f"{owner}: alpha must be positive, got {alpha!r}")
     return alpha
@@ -45,7 +45,7 @@ class MixUp(Checked):
     """
 
     def __init__(self, batch_size: int, alpha: float, is_single: bool = True):
-        self._count, self._alpha, self._single = batch_size, _positive("MixUp", alpha), is_single
+        self._count, self._alpha, self._single = batch_size, _check_positive("MixUp", alpha), is_single
         self._before: tuple[Any, Any] | None = None
 
     def __call__(self, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -75,7 +75,7 @@ class MixUpBatch(Checked):
     """
 
     def __init__(self, alpha: float = 1.0):
-        self._alpha = _positive("MixUpBatch", alpha)
+        self._alpha = _check_positive("MixUpBatch", alpha)
 
     def __call__(self, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = _batch("MixUpBatch", image, label)
@@ -100,7 +100,7 @@ class CutMixBatch(Checked):
 
     def __init__(self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0):
         self._last = ImageBatchFormat(image_batch_format) is ImageBatchFormat.NHWC
-        self._alpha, self._prob = _positive("CutMixBatch", alpha), chance("CutMixBatch", prob)
+        self._alpha, self._prob = _check_positive("CutMixBatch", alpha), chance("CutMixBatch", prob)
 
     def __call__(self, image: Any, label: Any) -> tuple[np.ndarray, np.ndarray]:
         images, labels = _batch("CutMixBatch", image, label)

@@ -46,7 +46,7 @@ from ...ops import (
 )
 from ...ops import dense as linear
 from ...ops.lift import floating, like, to_common_dtype
-from ...ops.nn import batch_normed, sizes
+from ...ops.nn import batch_norm_of, sizes
 from ...ops.windows import adaptive_max
 from ..functions import flatten
 
@@ -382,7 +382,7 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
     x = floating(input)
     scale = ops.ones(x.shape[1], x._dt) if weight is None else weight
     shift = ops.zeros(x.shape[1], x._dt) if bias is None else bias
-    return batch_normed(x, scale, shift, running_mean, running_var, training=training, momentum=momentum, eps=eps)
+    return batch_norm_of(x, scale, shift, running_mean, running_var, training=training, momentum=momentum, eps=eps)
 
 
 def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-12) -> Tensor:

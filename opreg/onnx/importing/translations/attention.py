@@ -53,7 +53,7 @@ def joined(mask: Any, more: Any) -> Any:
     return more if mask is None else ops._npi_logical_and(mask, more)
 
 
-def _covering(added: Any, visible: Any) -> tuple[Any, Any]:
+def _visibility_mask(added: Any, visible: Any) -> tuple[Any, Any]:
     """The mask of scores, and whether each query has a key: one without gets all, and its output is set to zero.
 
     ``added`` is a mask to add to scores, ``visible`` has truth values; either may be None.
@@ -95,7 +95,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     added, visible = None, None
     if mask is not None:
         truth = node.dtype(mask) == np.bool_
-        mask = _widened(node, mask, key, truth)
+        mask = _widen_mask(node, mask, key, truth)
         added, visible = (None, mask) if truth else (node.cast(mask, dtype), None)
     if filled is not None:
         visible = joined(visible, ops._npi_less(places(node, key), filled))
@@ -107,7 +107,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     causal = right == 0 and left_window_size < 0 and plain and mask is filled is past_key is None
     if not causal and (right >= 0 or left_window_size >= 0):
         visible = joined(visible, _window_mask(node, query, key, offset, left_window_size, right))
-    added, some = _covering(added, visible)
+    added, some = _visibility_mask(added, visible)
     scores = None
     if plain:
         operands = [query, key, value] if added is None else [query, key, value, added]
@@ -115,8 +115,8 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
                                                            use_mask=added is not None)
         result = result[0] if isinstance(result, (list, tuple)) else result
     else:
-        result, scores = _composed(node, query, key, value, added, some, scale, softcap, precise,
-                                   qk_matmul_output_mode)
+        result, scores = _compose_attention(node, query, key, value, added, some, scale, softcap, precise,
+                                            qk_matmul_output_mode)
     if some is not None:
         result = ops._npi_where_rscalar(some, result, scalar=0.0)
     if flat:
@@ -124,7 +124,7 @@ def attention(node: Node, query: Any, key: Any, value: Any, mask: Any = None, pa
     return (result, key, value, scores) if len(node.outputs) > 1 else result
 
 
-def _widened(node: Node, mask: Any, key: Any, truth: bool) -> Any:
+def _widen_mask(node: Node, mask: Any, key: Any, truth: bool) -> Any:
     """A mask with as many positions as keys; additional ones are masked."""
     own, keys = node.lengths(mask)[-1], node.lengths(key)[2]
     if own is ANY or keys is ANY or own in (1, keys):
@@ -136,8 +136,8 @@ def _widened(node: Node, mask: Any, key: Any, truth: bool) -> Any:
     return node.cast(padded(node, node.cast(mask, np.int64), pads, 0, "constant"), np.bool_)
 
 
-def _composed(node: Node, query: Any, key: Any, value: Any, mask: Any, some: Any, scale: float, softcap: float,
-              precise: np.dtype, mode: int) -> tuple[Any, Any]:
+def _compose_attention(node: Node, query: Any, key: Any, value: Any, mask: Any, some: Any, scale: float, softcap: float,
+                       precise: np.dtype, mode: int) -> tuple[Any, Any]:
     """The output, and the scores after the step ``mode``."""
     dtype, many = node.dtype(query), node.length(query, 1) // max(node.length(key, 1), 1)
     if many > 1:

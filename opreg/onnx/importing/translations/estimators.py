@@ -45,23 +45,24 @@ def _table(node: Node, numbers: Any, shape: tuple[int, ...] | None = None, dtype
     return node.lift(values if shape is None else values.reshape(shape))
 
 
-def _labelled(node: Node, places: Any, ints: Any, texts: Any) -> Any:
+def _labels_at(node: Node, places: Any, ints: Any, texts: Any) -> Any:
     """The labels of classes, from their indices."""
     if texts:
         return np.array(texts, object)[node.host(places)]
     return ops.take(_table(node, ints, dtype=np.int64), places, axis=0)
 
 
-def _classified(node: Node, scores: Any, ints: Any, texts: Any, transform: str, edge: float = 0.0) -> tuple[Any, Any]:
+def _labels_and_scores(node: Node, scores: Any, ints: Any, texts: Any, transform: str, edge: float = 0.0
+                       ) -> tuple[Any, Any]:
     """Labels and scores of classes. A single score belongs to the second of two classes, which is chosen if the score
     is above ``edge``."""
     if node.length(scores, 1) > 1:
         best = node.cast(ops._npi_argmax(scores, axis=1), np.int64)
-        return _labelled(node, best, ints, texts), _transform_scores(scores, transform)
+        return _labels_at(node, best, ints, texts), _transform_scores(scores, transform)
     best = node.cast(ops._np_reshape(ops._npi_greater_scalar(scores, scalar=edge), newshape=(-1,)), np.int64)
     second = _transform_scores(scores, transform)
     first = 1 - second if edge or transform == "LOGISTIC" else -second
-    return _labelled(node, best, ints, texts), ops.Concat(first, second, dim=1, num_args=2)
+    return _labels_at(node, best, ints, texts), ops.Concat(first, second, dim=1, num_args=2)
 
 
 # ------------------------------------------------------------------------------------------------ linear models
@@ -84,7 +85,7 @@ def linear_classifier(node: Node, x: Any, *, coefficients: Any, intercepts: Any 
                       classlabels_strings: Any = None, multi_class: int = 0, post_transform: str = "NONE") -> Any:
     rows = len(intercepts or classlabels_ints or classlabels_strings or [0])
     scores = _linear(node, x, coefficients, intercepts, rows)
-    return _classified(node, scores, classlabels_ints, classlabels_strings, post_transform)
+    return _labels_and_scores(node, scores, classlabels_ints, classlabels_strings, post_transform)
 
 
 # ---------------------------------------------------------------------------------------------- support vectors
@@ -129,29 +130,29 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
             edge = 0.5 if min(coefficients) >= 0 else 0.0
             high = ops._npi_greater_scalar(ops._np_max(scores, axis=1), scalar=edge)
             best = ops._npi_maximum(best, node.cast(high, np.int64))
-        return _labelled(node, best, classlabels_ints, classlabels_strings), _transform_scores(scores, post_transform)
+        return _labels_at(node, best, classlabels_ints, classlabels_strings), _transform_scores(scores, post_transform)
     if len(vectors_per_class) != count or len(rho) != count * (count - 1) // 2 or min(vectors_per_class) < 0:
         raise AttrError(f"{count} classes have {len(vectors_per_class)} numbers of vectors and {len(rho)} offsets of "
                         "pairs")
     pairs = list(itertools.combinations(range(count), 2))
     likeness = _kernel(node, x, _table(node, support_vectors, (sum(vectors_per_class), -1)), kernel_type, kernel_params)
-    scores = ops.broadcast_add(ops._npi_matmul(likeness, node.lift(_of_pairs(
+    scores = ops.broadcast_add(ops._npi_matmul(likeness, node.lift(_pair_coefficients(
         np.asarray(coefficients, np.float32).reshape(count - 1, -1), vectors_per_class, pairs))), _table(node, rho))
     first, second = (np.eye(*sane((count, count)), dtype=np.float32)[list(side)] for side in zip(*pairs))
     wins = node.cast(ops._npi_greater_scalar(scores, scalar=0.0), np.float32)
     votes = ops.broadcast_add(ops._npi_matmul(wins, node.lift(first - second)), node.lift(second.sum(0)))
-    names = _labelled(node, node.cast(ops._npi_argmax(votes, axis=1), np.int64), classlabels_ints, classlabels_strings)
+    names = _labels_at(node, node.cast(ops._npi_argmax(votes, axis=1), np.int64), classlabels_ints, classlabels_strings)
     if prob_a:
         steep, moved = [_table(node, each, (len(pairs),)) for each in (prob_a, prob_b or [0.0] * len(pairs))]
         wins = ops.sigmoid(-ops.broadcast_add(ops.broadcast_mul(scores, steep), moved))
-        return names, _coupled(node, ops.clip(wins, a_min=1e-7, a_max=1 - 1e-7), count, pairs)
+        return names, _couple_probabilities(node, ops.clip(wins, a_min=1e-7, a_max=1 - 1e-7), count, pairs)
     if count > 2:
         return names, _transform_scores(scores, post_transform)
     value = ops.sigmoid(scores) if post_transform == "LOGISTIC" else scores
     return names, ops.Concat(-value if post_transform == "NONE" else 1 - value, value, dim=1, num_args=2)
 
 
-def _of_pairs(coefficients: np.ndarray, counts: Sequence[int], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
+def _pair_coefficients(coefficients: np.ndarray, counts: Sequence[int], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """The coefficients of support vectors for each pair of classes, by vector and pair."""
     ends = np.cumsum([0, *counts])
     table = np.zeros(sane((int(ends[-1]), len(pairs))), np.float32)
@@ -162,7 +163,7 @@ def _of_pairs(coefficients: np.ndarray, counts: Sequence[int], pairs: Sequence[t
     return table
 
 
-def _coupled(node: Node, wins: Any, count: int, pairs: Sequence[tuple[int, int]]) -> Any:
+def _couple_probabilities(node: Node, wins: Any, count: int, pairs: Sequence[tuple[int, int]]) -> Any:
     """Probabilities of classes from those that the first of each pair wins; T.-F. Wu, C.-J. Lin, R. C. Weng,
     Probability Estimates for Multi-class Classification by Pairwise Coupling, the second of their methods."""
     at, sign = np.zeros((count, count), np.int64), np.zeros((count, count), np.float32)
@@ -333,8 +334,8 @@ def tree_ensemble_classifier(
     scores = ops._np_sum(_joined(node, forest, x, table), axis=1)
     if base_values:
         scores = ops.broadcast_add(scores, _table(node, base_values))
-    return _classified(node, scores, classlabels_int64s, classlabels_strings, post_transform,
-                       0.5 if min(class_weights) >= 0 else 0.0)
+    return _labels_and_scores(node, scores, classlabels_int64s, classlabels_strings, post_transform,
+                              0.5 if min(class_weights) >= 0 else 0.0)
 
 
 # --------------------------------------------------------------------------------------------------- categories

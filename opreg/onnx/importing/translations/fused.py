@@ -91,7 +91,7 @@ def bias_split_gelu(node: Node, x: Any, bias: Any) -> Any:
     return left * gelu(node, right)
 
 
-def _activated(node: Node, x: Any, name: str, params: Any) -> Any:
+def _activate(node: Node, x: Any, name: str, params: Any) -> Any:
     """``x`` after the activation of a fused operator; ``params`` are the parameters of the activation in order."""
     if not name:
         return x
@@ -109,7 +109,7 @@ def fused_conv(node: Node, x: Any, weight: Any, bias: Any = None, added: Any = N
                activation_params: Any = None, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
     y = conv(node, x, weight, bias, auto_pad=auto_pad, dilations=dilations, group=group, pads=pads, strides=strides)
-    return _activated(node, plus(y, added), activation, activation_params)
+    return _activate(node, plus(y, added), activation, activation_params)
 
 
 @row("NhwcConv", domain=DOMAIN)
@@ -136,7 +136,7 @@ def fused_gemm(node: Node, a: Any, b: Any, c: Any = None, *, activation: str = "
                activation_gamma: float | None = None, alpha: float = 1.0, beta: float = 1.0, transA: int = 0,
                transB: int = 0) -> Any:
     y = gemm(node, a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
-    return _activated(node, y, activation, [each for each in (activation_alpha, activation_beta) if each is not None])
+    return _activate(node, y, activation, [each for each in (activation_alpha, activation_beta) if each is not None])
 
 
 @row("FusedMatMul", domain=DOMAIN)

@@ -32,7 +32,7 @@ def _refuse_options(node: Node, **options: Any) -> None:
             raise ArgumentError(f"{node.op_type}: {name} is not supported")
 
 
-def _parted(x: Any, axis: int, *sizes: int) -> list[Any]:
+def _split(x: Any, axis: int, *sizes: int) -> list[Any]:
     """Split an array along an axis into parts of the given sizes."""
     ends = [0, *itertools.accumulate(sizes)]
     return [ops.slice_axis(x, axis=axis, begin=begin, end=end) for begin, end in itertools.pairwise(ends)]
@@ -43,12 +43,12 @@ def _flat(x: Any) -> Any:
     return ops.reshape(ops.transpose(x, axes=(0, 2, 1, 3)), shape=(0, 0, -3))
 
 
-def _cached(past: Any, new: Any) -> Any:
+def _append_to_cache(past: Any, new: Any) -> Any:
     """Keys or values after those of the steps before."""
     return new if past is None else ops.Concat(past, new, dim=2, num_args=2)
 
 
-def _attended(node: Node, query: Any, key: Any, value: Any, bias: Any, scale: float | None, causal: bool) -> Any:
+def _attend(node: Node, query: Any, key: Any, value: Any, bias: Any, scale: float | None, causal: bool) -> Any:
     """Attention of heads; ``causal`` lets the last query see all keys."""
     if causal:
         before = node.lengths(key)[2] - node.lengths(query)[2]
@@ -104,8 +104,8 @@ def attention(node: Node, x: Any, weights: Any, bias: Any = None, mask: Any = No
               rotary_embedding_dim: int = 0, scale: float = 0.0, unidirectional: int = 0) -> Any:
     _refuse_options(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
     sizes = list(qkv_hidden_sizes or [node.length(weights, 1) // 3] * 3)
-    return _projected(node, plus(mat_mul(node, x, weights), bias), sizes, mask, past, added, num_heads,
-                      mask_filter_value, scale, unidirectional)
+    return _project(node, plus(mat_mul(node, x, weights), bias), sizes, mask, past, added, num_heads,
+                    mask_filter_value, scale, unidirectional)
 
 
 @row("QAttention", domain=DOMAIN)
@@ -115,19 +115,19 @@ def q_attention(node: Node, x: Any, weights: Given, bias: Any, x_scale: Any, wei
                 scale: float = 0.0, unidirectional: int = 0) -> Any:
     _refuse_options(node, do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
     product = product_of_integers(node, x, weights, x_scale, weight_scale, x_zero, weight_zero, bias)
-    return _projected(node, product, [node.length(weights, 1) // 3] * 3, mask, past, None, num_heads,
-                      mask_filter_value, scale, unidirectional)
+    return _project(node, product, [node.length(weights, 1) // 3] * 3, mask, past, None, num_heads,
+                    mask_filter_value, scale, unidirectional)
 
 
-def _projected(node: Node, joint: Any, sizes: list[int], mask: Any, past: Any, added: Any, heads: int, fill: float,
-               scale: float, unidirectional: int) -> Any:
+def _project(node: Node, joint: Any, sizes: list[int], mask: Any, past: Any, added: Any, heads: int, fill: float,
+             scale: float, unidirectional: int) -> Any:
     """Attention of queries, keys and values that lie side by side."""
     query, key, value = [heads_of(node, name, part, heads) for name, part in zip(
-        ("query", "key", "value"), _parted(joint, 2, *sizes))]
+        ("query", "key", "value"), _split(joint, 2, *sizes))]
     if past is not None:
         before = ops.split(past, num_outputs=2, axis=0, squeeze_axis=True)
-        key, value = _cached(before[0], key), _cached(before[1], value)
-    y = _attended(node, query, key, value, _bias(node, query, key, mask, added, fill), scale, bool(unidirectional))
+        key, value = _append_to_cache(before[0], key), _append_to_cache(before[1], value)
+    y = _attend(node, query, key, value, _bias(node, query, key, mask, added, fill), scale, bool(unidirectional))
     return (_flat(y), ops.stack(key, value, axis=0, num_args=2)) if len(node.outputs) > 1 else _flat(y)
 
 
@@ -148,18 +148,18 @@ def multi_head_attention(node: Node, query: Any, key: Any = None, value: Any = N
     kinds = [query, key, value]
     if bias is not None:
         own = [node.length(x, 2) if node.rank(x) == 3 else num_heads * node.length(x, 3) for x in kinds]
-        kinds = [plus(x, part) if node.rank(x) == 3 else x for x, part in zip(kinds, _parted(bias, 0, *own))]
+        kinds = [plus(x, part) if node.rank(x) == 3 else x for x, part in zip(kinds, _split(bias, 0, *own))]
     query, key, value = [heads_of(node, name, x, num_heads) for name, x in zip(("query", "key", "value"), kinds)]
-    key, value = _cached(past_key, key), _cached(past_value, value)
-    y = _attended(node, query, key, value, _bias(node, query, key, mask, added, mask_filter_value), scale,
-                  bool(unidirectional))
+    key, value = _append_to_cache(past_key, key), _append_to_cache(past_value, value)
+    y = _attend(node, query, key, value, _bias(node, query, key, mask, added, mask_filter_value), scale,
+                bool(unidirectional))
     return (_flat(y), key, value) if len(node.outputs) > 1 else _flat(y)
 
 
 # ------------------------------------------------------------------------------------------- rotary places
 
 
-def _rotated(node: Node, x: Any, at: Any, cos: Any, sin: Any, interleaved: int) -> Any:
+def _rotate_heads(node: Node, x: Any, at: Any, cos: Any, sin: Any, interleaved: int) -> Any:
     """Heads with rotary position embedding: the first elements of each are rotated by the angles of the positions
     ``at``, (batch, length)."""
     half, size = node.length(cos, 1), node.length(x, 3)
@@ -192,7 +192,7 @@ def rotary_embedding(node: Node, x: Any, at: Any, cos: Any, sin: Any, *, interle
         heads = heads_of(node, "input", x, num_heads if rotary_embedding_dim else size // (2 * node.length(cos, 1)))
     if node.rank(at) == 1:  # ``at`` has only the position of the first token
         at = ops.broadcast_add(ops.expand_dims(places(node, heads), axis=0), node.cast(at, np.int64))
-    y = _rotated(node, heads, at, cos, sin, interleaved)
+    y = _rotate_heads(node, heads, at, cos, sin, interleaved)
     return _flat(y) if node.rank(x) == 3 else y
 
 
@@ -215,7 +215,7 @@ def group_query_attention(
         raise ArgumentError("GroupQueryAttention: expected seqlens_k and total_sequence_length")
     if key is None:  # all heads side by side
         size = node.length(query, 2) // (num_heads + 2 * kv_num_heads)
-        query, key, value = _parted(query, 2, num_heads * size, kv_num_heads * size, kv_num_heads * size)
+        query, key, value = _split(query, 2, num_heads * size, kv_num_heads * size, kv_num_heads * size)
     query = heads_of(node, "query", query, num_heads)
     key, value = heads_of(node, "key", key, kv_num_heads), heads_of(node, "value", value, kv_num_heads)
     filled = ops.reshape(node.cast(last, np.int64), shape=(-1, 1)) + 1  # keys of each sequence, with the new ones
@@ -225,7 +225,7 @@ def group_query_attention(
     query_places = ops.broadcast_add(before, places(node, query))
     if do_rotary:
         at = query_places if at is None else at
-        query, key = [_rotated(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
+        query, key = [_rotate_heads(node, x, at, cos, sin, rotary_interleaved) for x in (query, key)]
     room = _cache_length(node, int(total.reshape(-1)[0]), past_key, key)
     key, value = [_write_to_cache(node, past, x, before, room) for past, x in ((past_key, key), (past_value, value))]
     spots, query_places = node.lift(np.arange(room, dtype=np.int64)), ops.reshape(query_places, shape=(0, 1, -1, 1))
@@ -241,7 +241,7 @@ def group_query_attention(
         y = _attention_with_bounds(node, query, key, value, mask, added, scale, softcap, smooth_softmax, sink)
     else:
         bias = mask if added is None else ops._npi_where_rscalar(mask, added, scalar=-math.inf)
-        y = _attended(node, query, key, value, bias, scale, False)
+        y = _attend(node, query, key, value, bias, scale, False)
     return (_flat(y), key, value) if len(node.outputs) > 1 else _flat(y)
 
 

@@ -38,7 +38,7 @@ def _real(node: Node, numbers: Any, scale: Any, zero: Any) -> Any:
     return node.lift(dequantize(node, numbers, scale, zero))
 
 
-def _quantized(node: Node, real: Any, scale: Any, zero: Any) -> Any:
+def _quantize(node: Node, real: Any, scale: Any, zero: Any) -> Any:
     """Quantized numbers."""
     if scale is None:
         raise node.model.fail(node.title, "an input is missing")
@@ -49,20 +49,20 @@ def _quantized(node: Node, real: Any, scale: Any, zero: Any) -> Any:
 def q_linear_pair(node: Node, a: Given, a_scale: Given, a_zero: Given = None, b: Given = None, b_scale: Given = None,
                   b_zero: Given = None, scale: Given = None, zero: Given = None) -> Any:
     combined = ops.broadcast_add if node.op_type == "QLinearAdd" else ops.broadcast_mul
-    return _quantized(node, combined(_real(node, a, a_scale, a_zero), _real(node, b, b_scale, b_zero)), scale, zero)
+    return _quantize(node, combined(_real(node, a, a_scale, a_zero), _real(node, b, b_scale, b_zero)), scale, zero)
 
 
 @row("QLinearSigmoid", domain=DOMAIN)
 def q_linear_sigmoid(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
                      zero: Given = None) -> Any:
-    return _quantized(node, ops.sigmoid(_real(node, x, x_scale, x_zero)), scale, zero)
+    return _quantize(node, ops.sigmoid(_real(node, x, x_scale, x_zero)), scale, zero)
 
 
 @row("QLinearLeakyRelu", domain=DOMAIN)
 def q_linear_leaky_relu(node: Node, x: Given, x_scale: Given, x_zero: Given = None, scale: Given = None,
                         zero: Given = None, *, alpha: float = 0.01) -> Any:
     bent = ops.LeakyReLU(_real(node, x, x_scale, x_zero), act_type="leaky", slope=alpha)
-    return _quantized(node, bent, scale, zero)
+    return _quantize(node, bent, scale, zero)
 
 
 @row("QLinearSoftmax", domain=DOMAIN)
@@ -71,7 +71,7 @@ def q_linear_softmax(node: Node, x: Given, x_scale: Given, x_zero: Given = None,
     softmax = find("", "Softmax", opset)
     if softmax is None:
         raise AttrError(f"opset={opset}: ONNX has no Softmax of this opset")
-    return _quantized(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
+    return _quantize(node, softmax.function(node, _real(node, x, x_scale, x_zero), axis=axis), scale, zero)
 
 
 @row("QLinearAveragePool", domain=DOMAIN)
@@ -83,7 +83,7 @@ def q_linear_average_pool(node: Node, x: Given, x_scale: Given, x_zero: Given = 
         return average_pool(node, real, kernel_shape=kernel_shape, auto_pad=auto_pad, ceil_mode=ceil_mode,
                             count_include_pad=count_include_pad, pads=pads, strides=strides)
 
-    return _quantized(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _quantize(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
 @row("QLinearGlobalAveragePool", domain=DOMAIN)
@@ -92,7 +92,7 @@ def q_linear_global_average_pool(node: Node, x: Given, x_scale: Given, x_zero: G
     def pooled(real: Any) -> Any:
         return global_average_pool(node, real)
 
-    return _quantized(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
+    return _quantize(node, _pooled(node, pooled, _real(node, x, x_scale, x_zero), channels_last), scale, zero)
 
 
 def _pooled(node: Node, function: Callable[[Any], Any], x: Any, channels_last: int) -> Any:
@@ -139,14 +139,14 @@ def q_linear_concat(node: Node, scale: Given, zero: Given, *parts: Given, axis: 
     if len(parts) % 3:
         raise ShapeError(f"QLinearConcat: expected values, scale and zero point of each part, got {len(parts)} inputs")
     real = [_real(node, *parts[i:i + 3]) for i in range(0, len(parts), 3)]
-    return _quantized(node, concat(node, *real, axis=axis), scale, zero)
+    return _quantize(node, concat(node, *real, axis=axis), scale, zero)
 
 
 @row("QLinearWhere", domain=DOMAIN)
 def q_linear_where(node: Node, condition: Any, x: Given, x_scale: Given, x_zero: Given, y: Given, y_scale: Given,
                    y_zero: Given, scale: Given, zero: Given) -> Any:
     chosen = where(node, condition, _real(node, x, x_scale, x_zero), _real(node, y, y_scale, y_zero))
-    return _quantized(node, chosen, scale, zero)
+    return _quantize(node, chosen, scale, zero)
 
 
 @row("DynamicQuantizeLSTM", domain=DOMAIN)
@@ -157,14 +157,15 @@ def dynamic_quantize_lstm(node: Node, x: Any, w: Given, r: Given, b: Any = None,
                           activation_alpha: Any = None, activation_beta: Any = None, clip: float | None = None,
                           input_forget: int = 0) -> Any:
     """An LSTM with dequantized weights. ONNX Runtime also rounds the inputs and states of its products to bytes."""
-    weights = [ops.transpose(_real(node, value, _by_direction(node, scale), _by_direction(node, zero)), axes=(0, 2, 1))
+    weights = [ops.transpose(_real(node, value, _shape_by_direction(node, scale), _shape_by_direction(node, zero)),
+                             axes=(0, 2, 1))
                for value, scale, zero in ((w, w_scale, w_zero), (r, r_scale, r_zero))]
     return lstm(node, x, *weights, b, lengths, h, c, p, hidden_size=hidden_size, direction=direction,
                 activations=activations, activation_alpha=activation_alpha, activation_beta=activation_beta, clip=clip,
                 input_forget=input_forget)
 
 
-def _by_direction(node: Node, value: Any) -> Any:
+def _shape_by_direction(node: Node, value: Any) -> Any:
     """A scale or zero point for each direction, or for each element of its gates, shaped to broadcast."""
     if value is None:
         return None
@@ -175,7 +176,7 @@ def _by_direction(node: Node, value: Any) -> Any:
 # --------------------------------------------------------------------------------------- weights of a few bits
 
 
-def _unpacked(numbers: np.ndarray, bits: int, count: int) -> np.ndarray:
+def _unpack(numbers: np.ndarray, bits: int, count: int) -> np.ndarray:
     """Unsigned integers of ``bits`` bits, unpacked from bytes: ``count`` of them in each row, the lowest bits first."""
     parts = numbers[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8(2 ** bits - 1)
     return parts.reshape(*numbers.shape[:-1], -1)[..., :count]
@@ -198,10 +199,10 @@ def mat_mul_n_bits(node: Node, a: Any, b: Host, scales: Any, zeros: Given = None
     if zeros is None:
         zeros = middle.reshape(1, 1)
     elif node.dtype(zeros) == np.uint8:
-        zeros = _unpacked(node.host(zeros).reshape(N, -1), bits, blocks)
+        zeros = _unpack(node.host(zeros).reshape(N, -1), bits, blocks)
     else:
         zeros = ops._np_reshape(node.lift(zeros), newshape=(N, blocks))
-    weight = dequantize(node, _unpacked(b.reshape(N, -1), bits, K), ops._np_reshape(scales, newshape=(N, blocks)),
+    weight = dequantize(node, _unpack(b.reshape(N, -1), bits, K), ops._np_reshape(scales, newshape=(N, blocks)),
                         zeros, axis=1, block_size=block_size)
     product = ops._npi_matmul(a, ops.transpose(weight))
     return product if bias is None else ops.broadcast_add(product, bias)
@@ -212,8 +213,8 @@ def gather_block_quantized(node: Node, data: Host, indices: Given, scales: Host,
                            block_size: int = 128, gather_axis: int = 0, quantize_axis: int = 1) -> Any:
     if data.dtype == np.uint8:
         middle = _middle(bits)
-        data = _unpacked(data, bits, data.shape[-1] * 8 // bits)
-        zeros = middle if zeros is None else _unpacked(zeros, bits, scales.shape[-1])
+        data = _unpack(data, bits, data.shape[-1] * 8 // bits)
+        zeros = middle if zeros is None else _unpack(zeros, bits, scales.shape[-1])
     table = dequantize(node, data, scales, zeros, axis=quantize_axis, block_size=block_size)
     return gather(node, table, indices, axis=gather_axis)
 

@@ -137,7 +137,7 @@ def gather_along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     """The elements at indices along an axis. An element may be read several times: its gradients are added."""
     lengths, shape = node.lengths(x), node.lengths(indices)
     if not is_known((*lengths, *shape)):
-        return ops.gather_nd(x, _stacked(node, _along_axis(node, x, indices, axis)))
+        return ops.gather_nd(x, _stacked(node, _index_along(node, x, indices, axis)))
     strides = [math.prod(lengths[i + 1:]) for i in range(len(lengths))]
     base = sum((np.arange(length).reshape(-1, *[1] * (len(shape) - 1 - i)) * strides[i]
                 for i, length in enumerate(shape) if i != axis), np.zeros(shape, np.int64))
@@ -145,7 +145,7 @@ def gather_along(node: Node, x: Any, indices: Any, axis: int) -> Any:
     return ops.take(ops._np_reshape(x, newshape=(-1,)), places, axis=0)
 
 
-def _from_first(node: Node, indices: Any, x: Any, axis: int) -> Any:
+def _count_from_first(node: Node, indices: Any, x: Any, axis: int) -> Any:
     """Nonnegative indices of an axis; negative ones count from its end."""
     length = node.lengths(x)[axis]
     if length is ANY:
@@ -164,9 +164,9 @@ def _indices_along(node: Node, like: Any, axis: int) -> Any:
     return ops._np_cumsum(ops.ones_like(node.cast(like, np.int64)), axis=axis) - 1
 
 
-def _along_axis(node: Node, x: Any, indices: Any, axis: int) -> list[Any]:
+def _index_along(node: Node, x: Any, indices: Any, axis: int) -> list[Any]:
     """Indices of each axis of ``x`` for indices of one axis."""
-    return [_from_first(node, indices, x, axis) if each == axis else _indices_along(node, indices, each)
+    return [_count_from_first(node, indices, x, axis) if each == axis else _indices_along(node, indices, each)
             for each in range(node.rank(indices))]
 
 
@@ -186,7 +186,7 @@ def _indices_of_last_axis(node: Node, indices: Any) -> list[Any]:
     return [squeezed(node, ops.slice_axis(indices, axis=-1, begin=i, end=i + 1), [-1]) for i in range(count)]
 
 
-def _as_row(indices: Any) -> Any:
+def _add_batch_axis(indices: Any) -> Any:
     """The indices of one element as a batch of one."""
     return indices[None] if isinstance(indices, np.ndarray) else ops.expand_dims(indices, axis=0)
 
@@ -194,25 +194,25 @@ def _as_row(indices: Any) -> Any:
 @row("GatherND")
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
     if node.rank(indices) == 1:  # for one element
-        return squeezed(node, gather_nd(node, x, _as_row(indices), batch_dims=batch_dims), [0])
+        return squeezed(node, gather_nd(node, x, _add_batch_axis(indices), batch_dims=batch_dims), [0])
     last = _indices_of_last_axis(node, indices)
     full = [_indices_along(node, last[0], axis) for axis in range(batch_dims)]
-    full += [_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
+    full += [_count_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
     return ops.gather_nd(x, node.lift(_stacked(node, full)))
 
 
 @row("ScatterND")
 def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: str = "none") -> Any:
     if node.rank(indices) == 1:
-        indices, updates = _as_row(indices), ops.expand_dims(updates, axis=0)
-    places = [_from_first(node, each, x, axis) for axis, each in enumerate(_indices_of_last_axis(node, indices))]
+        indices, updates = _add_batch_axis(indices), ops.expand_dims(updates, axis=0)
+    places = [_count_from_first(node, each, x, axis) for axis, each in enumerate(_indices_of_last_axis(node, indices))]
     return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 
 @row("ScatterElements", "Scatter")
 def scatter_elements(node: Node, x: Any, indices: Given, updates: Any, *, axis: int = 0, reduction: str = "none"
                      ) -> Any:
-    places = _along_axis(node, x, indices, node.axis(axis, x))
+    places = _index_along(node, x, indices, node.axis(axis, x))
     return _scattered(node, x, _stacked(node, places), updates, reduction)
 
 

@@ -114,23 +114,24 @@ def _exact(node: Node, weight: Any, zero: Any, axis: int, summed: tuple[int, ...
     return np.float32 if reach * 255 <= 2 ** 24 else np.float64
 
 
-def _centred(node: Node, x: Any, zero: Any, axis: int, dtype: type) -> Any:
+def _less_zero_point(node: Node, x: Any, zero: Any, axis: int, dtype: type) -> Any:
     """Integers less their zero point."""
     wide = _wide(node, x, dtype)
     return wide if zero is None else ops.broadcast_sub(wide, _wide(node, _spread(node, x, zero, axis, 0), dtype))
 
 
-def _multiplied(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
+def _multiply(node: Node, a: Any, a_zero: Any, b: Any, b_zero: Any) -> Any:
     """The product of matrices of integers."""
     dtype = _exact(node, b, b_zero, node.rank(b) - 1, (max(node.rank(b) - 2, 0),))
-    return ops._npi_matmul(_centred(node, a, a_zero, max(node.rank(a) - 2, 0), dtype),
-                           _centred(node, b, b_zero, node.rank(b) - 1, dtype))
+    return ops._npi_matmul(_less_zero_point(node, a, a_zero, max(node.rank(a) - 2, 0), dtype),
+                           _less_zero_point(node, b, b_zero, node.rank(b) - 1, dtype))
 
 
-def _convolved(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, attrs: dict[str, Any]) -> Any:
+def _convolve(node: Node, x: Any, x_zero: Any, w: Any, w_zero: Any, attrs: dict[str, Any]) -> Any:
     """The convolution of integers; kernels of any kind leave it within a rounding."""
     dtype = _exact(node, w, w_zero, 0, tuple(range(1, node.rank(w))))
-    return ops._npi_around(conv(node, _centred(node, x, x_zero, 0, dtype), _centred(node, w, w_zero, 0, dtype), None,
+    return ops._npi_around(conv(node, _less_zero_point(node, x, x_zero, 0, dtype),
+                                _less_zero_point(node, w, w_zero, 0, dtype), None,
                                 **attrs))
 
 
@@ -139,7 +140,7 @@ def _summed(node: Node, whole: Any) -> Any:
     return node.cast(node.cast(whole, np.int64), np.int32)
 
 
-def _requantized(node: Node, numbers: Any, zero: Any) -> Any:
+def _requantize(node: Node, numbers: Any, zero: Any) -> Any:
     target = node.dtype(zero)
     low, high = _range(target)
     moved = ops.broadcast_add(ops._npi_around(numbers), _wide(node, _single(node, zero)))
@@ -161,14 +162,14 @@ def product_of_integers(node: Node, a: Any, b: Any, a_scale: Any, b_scale: Any, 
                         bias: Any = None) -> Any:
     """The real product of quantized matrices, each with one scale, or the second with one for each column."""
     factor = node.cast(_factor(node, _single(node, a_scale), _single(node, b_scale), None), np.float32)
-    product = node.cast(_multiplied(node, a, a_zero, b, b_zero), np.float32)
+    product = node.cast(_multiply(node, a, a_zero, b, b_zero), np.float32)
     product = ops.broadcast_mul(product, factor)
     return product if bias is None else ops.broadcast_add(product, bias)
 
 
 @row("MatMulInteger")
 def mat_mul_integer(node: Node, a: Any, b: Given, a_zero: Any = None, b_zero: Given = None) -> Any:
-    return _summed(node, _multiplied(node, a, a_zero, b, b_zero))
+    return _summed(node, _multiply(node, a, a_zero, b, b_zero))
 
 
 @row("QLinearMatMul")
@@ -176,8 +177,8 @@ def q_linear_mat_mul(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_
                      y_scale: Any, y_zero: Any) -> Any:
     rows = _spread(node, a, a_scale, max(node.rank(a) - 2, 0), 0)
     factor = _factor(node, rows, _single(node, b_scale), _single(node, y_scale))
-    product = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
-    return _requantized(node, ops.broadcast_mul(product, factor), y_zero)
+    product = _wide(node, _multiply(node, a, a_zero, b, b_zero))
+    return _requantize(node, ops.broadcast_mul(product, factor), y_zero)
 
 
 @row("ConvInteger")
@@ -185,7 +186,7 @@ def conv_integer(node: Node, x: Any, w: Given, x_zero: Any = None, w_zero: Given
                  dilations: Any = None, group: int = 1, kernel_shape: Any = None, pads: Any = None,
                  strides: Any = None) -> Any:
     attrs = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    return _summed(node, _convolved(node, x, x_zero, w, w_zero, attrs))
+    return _summed(node, _convolve(node, x, x_zero, w, w_zero, attrs))
 
 
 @row("QLinearConv")
@@ -193,7 +194,7 @@ def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Given, w_sca
                   y_zero: Any, bias: Any = None, *, auto_pad: str = "NOTSET", dilations: Any = None, group: int = 1,
                   kernel_shape: Any = None, pads: Any = None, strides: Any = None) -> Any:
     attrs = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
-    integers = _wide(node, _convolved(node, x, x_zero, w, w_zero, attrs))
+    integers = _wide(node, _convolve(node, x, x_zero, w, w_zero, attrs))
     wide = (1, -1, *[1] * (node.rank(x) - 2))
     if bias is not None:
         integers = ops.broadcast_add(integers, ops._np_reshape(_wide(node, bias), newshape=wide))
@@ -201,7 +202,7 @@ def q_linear_conv(node: Node, x: Any, x_scale: Any, x_zero: Any, w: Given, w_sca
     if node.rank(scales):
         scales = ops._np_reshape(scales, newshape=wide)
     factor = _factor(node, _single(node, x_scale), scales, _single(node, y_scale))
-    return _requantized(node, ops.broadcast_mul(integers, factor), y_zero)
+    return _requantize(node, ops.broadcast_mul(integers, factor), y_zero)
 
 
 @row("QGemm", domain="com.microsoft")
@@ -210,7 +211,7 @@ def q_gemm(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_scale: Any
     a = ops.transpose(a) if transA else a
     if transB:
         b = b.T if isinstance(b, np.ndarray) else ops.transpose(b)
-    integers = _wide(node, _multiplied(node, a, a_zero, b, b_zero))
+    integers = _wide(node, _multiply(node, a, a_zero, b, b_zero))
     if bias is not None:
         integers = ops.broadcast_add(integers, _wide(node, bias))
     factor = _factor(node, _single(node, a_scale) * alpha, _single(node, b_scale), None if y_scale is None else _single(
@@ -218,4 +219,4 @@ def q_gemm(node: Node, a: Any, a_scale: Any, a_zero: Any, b: Given, b_scale: Any
     numbers = ops.broadcast_mul(integers, factor)
     if y_scale is None:
         return node.cast(numbers, node.dtype(a_scale))
-    return _requantized(node, numbers, np.zeros((), node.dtype(a)) if y_zero is None else y_zero)
+    return _requantize(node, numbers, np.zeros((), node.dtype(a)) if y_zero is None else y_zero)

@@ -50,10 +50,10 @@ class _Layer:
         alpha, beta = iter(alphas or ()), iter(betas or ())
         self.functions: list[Callable[[Any], Any]] = []
         for name in names:
-            self.functions.append(self._clipped(activation(name, alpha, beta)))
+            self.functions.append(self._clip_before(activation(name, alpha, beta)))
         self.each = len(defaults)
 
-    def _clipped(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _clip_before(self, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         clip = self.clip
         return (lambda x: function(ops.clip(x, a_min=-clip, a_max=clip))) if clip else function
 

@@ -80,10 +80,10 @@ def _reduction(name: str, function: Callable[..., Any]) -> None:
     def reduced(node: Node, x: Any, axes: Any, keepdims: int, empty: int = 0) -> Any:
         if not axes:
             if empty:
-                return _of_elements(node, name, x)
+                return _reduce_elements(node, name, x)
             axes = range(node.rank(x))
         places = tuple(sorted(node.axis(axis, x) for axis in axes))
-        return function(node, x, places, bool(keepdims)) if places else _of_elements(node, name, x)
+        return function(node, x, places, bool(keepdims)) if places else _reduce_elements(node, name, x)
 
     def by_attribute(node: Node, x: Any, *, axes: Any = None, keepdims: int = 1) -> Any:
         return reduced(node, x, axes, keepdims)
@@ -95,7 +95,7 @@ def _reduction(name: str, function: Callable[..., Any]) -> None:
     row(name, since=13 if name == "ReduceSum" else 18)(by_input)
 
 
-def _of_elements(node: Node, name: str, x: Any) -> Any:
+def _reduce_elements(node: Node, name: str, x: Any) -> Any:
     """A reduction over no axis, which applies to each element separately."""
     if name in ("ReduceL1", "ReduceL2"):
         return ops.abs(x)

@@ -60,7 +60,7 @@ def constant_of_shape(node: Node, shape: Given, *, value: Any = None) -> Any:
     value = np.zeros(1, np.float32) if value is None else value
     codes = open_shape(node, shape)
     if codes:
-        return _expanded(node, node.lift(value.reshape((1,) * len(codes))), codes)
+        return _expand(node, node.lift(value.reshape((1,) * len(codes))), codes)
     return np.full(sane(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
 
 
@@ -71,7 +71,7 @@ def arange(node: Node, start: Host, limit: Given, delta: Host) -> Any:
         raise ArgumentError("Range: delta is 0")
     end = node.open_numbers(limit)
     if end is not None and isinstance(end.reshape(-1)[0], Length) and first == 0 and step == 1:
-        ones = _expanded(node, node.lift(np.ones(1, start.dtype)), [end.reshape(-1)[0]])
+        ones = _expand(node, node.lift(np.ones(1, start.dtype)), [end.reshape(-1)[0]])
         return ops._np_cumsum(ones, axis=0) - 1
     last = node.host(limit).reshape(-1)[0]
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
@@ -237,7 +237,7 @@ def transpose(node: Node, x: Any, *, perm: Any = None) -> Any:
 def expand(node: Node, x: Any, shape: Given) -> Any:
     codes = open_shape(node, shape)
     if codes:
-        return _expanded(node, x, codes)
+        return _expand(node, x, codes)
     target = numbers(node.host(shape))
     have = node.lengths(x)
     missing = len(target) - len(have)
@@ -247,7 +247,7 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
     return ops.broadcast_mul(x, ones)
 
 
-def _expanded(node: Node, x: Any, codes: Sequence[Any]) -> Any:
+def _expand(node: Node, x: Any, codes: Sequence[Any]) -> Any:
     """An array broadcast to a shape with dynamic lengths, which are those of other arrays."""
     rank, source = max(len(codes), node.rank(x)), x
     have = (1,) * (rank - node.rank(x)) + node.lengths(x)
