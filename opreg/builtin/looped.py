@@ -59,10 +59,15 @@ def looped(op: Op) -> Callable[[F], F]:
             count = _count_of(folded, xp, arrays[0].dtype)
 
             def sum_rows(data: Array, out: Array | None = None) -> Array:
-                if out is not None or not data.flags.c_contiguous:
+                if not data.flags.c_contiguous:
                     return run(data, out=out)
                 result = total(data.reshape(view)).reshape(shape)
-                return result if count is None else np.divide(result, count, result)
+                if count is not None:
+                    np.divide(result, count, result)
+                if out is None:
+                    return result
+                out[...] = result
+                return out
 
             return sum_rows
 
@@ -116,7 +121,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
     def loop_ufuncs(call: Call) -> list[Callable[[], object]]:
         loop, folded = of_ufuncs(call), loop_of(call)
         assert isinstance(loop, Loop)
-        if isinstance(folded, Loop) and call.ins[0].flags.c_contiguous and _adds_rows(
+        if isinstance(folded, Loop) and call.outs[0] is not None and call.ins[0].flags.c_contiguous and _adds_rows(
                 folded, call.ins, call.outs[0].dtype):
             rows, out = call.ins[0].reshape(folded.view[1:]), call.outs[0].reshape(folded.view[2])
             step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _count_of(

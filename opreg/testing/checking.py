@@ -15,7 +15,7 @@ from ..core.spec import is_numpy_float
 from ..custom.dry_run import restored_generators
 from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError, warn
-from . import behaviour, gradients, registered, variations  # noqa: F401  importing them registers their checks, in this order
+from . import variations  # noqa: F401  importing it registers all checks
 from .behaviour import runs
 from .contract import CHECKS, Check, Failed, Skipped, told_again
 from .foreign import ForeignUse

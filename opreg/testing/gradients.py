@@ -16,6 +16,7 @@ from opreg.ndarray.autograd import jvp
 from ..core.mode import Recording
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError
+from . import behaviour  # noqa: F401  its checks come first
 from .comparison import Slope, disagreement, position, worst_slope
 from .contract import (
     Failed,

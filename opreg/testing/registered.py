@@ -21,6 +21,7 @@ from ..core.spec import is_floating, is_known, show
 from ..custom.first_run import is_default
 from ..custom.prop_use import PropUse
 from ..errors import OpError, ShapeError
+from . import gradients  # noqa: F401  its checks come first
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs
 from .foreign import ForeignUse

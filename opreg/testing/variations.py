@@ -22,6 +22,7 @@ from ..core.spec import is_known, is_numpy_float, show
 from ..custom.function import FunctionUse as CustomUse
 from ..custom.prop_use import PropUse
 from ..errors import OpError, is_ours
+from . import registered  # noqa: F401  its checks come first
 from .comparison import disagreement, position
 from .contract import Failed, Skipped, check, compare, differentiated, first_line, name_of_body, scaled_inputs
 from .foreign import ForeignUse
