@@ -264,8 +264,8 @@ def without_gc(function: Callable[P, R]) -> Callable[P, R]:
     def without_collector(*args: P.args, **keywords: P.kwargs) -> R:
         if not gc.isenabled() or not threads.no_foreign_threads():
             return function(*args, **keywords)
-        gc.disable()
         try:
+            gc.disable()
             return function(*args, **keywords)
         finally:
             gc.enable()

@@ -36,8 +36,8 @@ def import_all(modules: Iterable[str]) -> None:
     """Import modules with Python's garbage collector off: it would examine tens of thousands of objects again and
     again, all of which stay."""
     collects = gc.isenabled()
-    gc.disable()
     try:
+        gc.disable()
         for module in modules:
             importlib.import_module(module)
     finally:

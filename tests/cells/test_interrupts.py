@@ -3,6 +3,7 @@ were, and other threads may run."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -89,7 +90,7 @@ def ways() -> dict[str, Callable[[], Sequence[Any]]]:
 
 def state() -> Sequence[Any]:
     return (MODE.current(), MODE.tracer, MODE.frame, STATE.trace, STATE.observer, STATE.inside, STATE.nested,
-            STATE.runs, STATE.outside, STATE.weights)
+            STATE.runs, STATE.outside, STATE.weights, gc.isenabled())
 
 
 class After:
