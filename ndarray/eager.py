@@ -116,7 +116,7 @@ class Runner(CachedUse):
         dtype = self.dtypes[0] if self.dtypes else _FLOAT32
         expression = None if op.rules.expression is None else op.rules.expression(attrs)
         self.by_expression: bool = (expression is not None and self.kernel is op.kernels[0] and is_numpy_float(dtype)
-                              and all(array.dtype == dtype for array in arrays))
+                                    and all(array.dtype == dtype for array in arrays))
         if expression is not None and self.by_expression:
             function = quiet(expression.on, ctx.xp, dtype)
             self._function = function if self.shapes[0] != () else _as_array(ctx.xp, function)
@@ -188,7 +188,7 @@ class Runner(CachedUse):
 
 
 class OpenRunner:
-    """What the runners of an operator for different floats share. It is also the recipe of the gradient, which reads
+    """The shared part of the runners of one operator for different floats, and the recipe of the gradient, which reads
     its constants as arrays.
 
     Attributes
@@ -397,7 +397,8 @@ def runner_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> Runn
     runner: Runner | OpenUse | None = _RUNNERS[key]
     if runner is None:
         edition = EDITION[0]
-        opened = None if op.rules.opened is None or ctx.device is not None else op.rules.opened(attrs)
+        find = op.rules.open_expressions
+        opened = None if find is None or ctx.device is not None else find(attrs)
         if opened is not None:
             kind[1] = opened[0].answers
             open_key = tuple(kind)

@@ -215,9 +215,9 @@ class _TapePullback(Pullback):
         heads, variables, entries, leaves = self.heads, self._variables, self._entries, self._inputs.leaves
         for head in heads:
             if getattr(head, "_entry", None) is None:
-                recording_value = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
-                heads = [heads[i] for i in recording_value]
-                out_grads = None if out_grads is None else [out_grads[i] for i in recording_value]
+                recorded = [i for i, head in enumerate(heads) if getattr(head, "_entry", None) is not None]
+                heads = [heads[i] for i in recorded]
+                out_grads = None if out_grads is None else [out_grads[i] for i in recorded]
                 break
         if not heads or not entries:
             gradients = [zeros_as(variable) for variable in variables]

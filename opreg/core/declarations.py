@@ -47,7 +47,7 @@ class Rules:
         Whether the gradient rule needs no output gradient.
     expression
         The expression of an element-wise operator, see ``opreg.builtin.elementwise``.
-    opened : function of attributes, or None
+    open_expressions : function of attributes, or None
         The expressions that different floats among the attributes share, and these floats, see
         ``opreg.elementwise.settings``.
     sets : Rule or None
@@ -89,7 +89,7 @@ class Rules:
     tail: Rule | None = None
     attends: Rule | None = None
     expression: Any = None
-    opened: Callable[[Attrs], Any] | None = None
+    open_expressions: Callable[[Attrs], Any] | None = None
     sets: Rule | None = None
     unrolled: Callable[..., Any] | None = None
 
@@ -226,7 +226,7 @@ class Declarations:
         It is ordinary code that calls operators on values. It may have parameters ``needs``, whether each input needs a
         gradient, and ``is_train``. An ``AttrsRule`` gets all: ``f(attrs, g, ins, outs, needs, is_train)``.
         """
-        self.rules.opened = None  # it has the former gradient
+        self.rules.open_expressions = None  # it has the former gradient
         return self._declare("grad", function, ZERO if function is ZERO else None)
 
     def raw_grad(self, function: F) -> F:

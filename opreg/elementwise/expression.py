@@ -189,7 +189,7 @@ class Expression:
         return self._bind_functions(np, dtype, functions)(self.constants(np, dtype))
 
     def _bind_functions(self, xp: ArrayModule, dtype: np.dtype, functions: Sequence[Resolved]
-                  ) -> Callable[[Sequence[Any]], Callable[..., Any]]:
+                        ) -> Callable[[Sequence[Any]], Callable[..., Any]]:
         count = sum([not isinstance(a, int) for _, args in self.code for a in args])
         if len(functions) == 1 and self.result == self.arity and not functions[0][2]:
             function, args, _ = functions[0]

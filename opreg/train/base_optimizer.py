@@ -92,7 +92,7 @@ def _updates_by_operators(kind: Any) -> bool:
 
 
 # Methods that count an update of a weight and compute its rates.
-_RATES = ("_count_update", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds", "_factor")
+_RATES = ("_count_and_rates", "_update_count", "_get_lr", "_get_lrs", "_get_wd", "_get_wds", "_factor")
 _rate_methods = operator.attrgetter(*_RATES)
 
 _REGISTERED = Named("optimizer")
@@ -299,7 +299,7 @@ class Optimizer(Checked):
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         """Count and apply an update that was checked."""
         name, states = self._operator(state)
-        apply(name, weight, grad, *states, **self._attributes(*self._count_update(index)))
+        apply(name, weight, grad, *states, **self._attributes(*self._count_and_rates(index)))
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Update a weight, given a state by ``create_state_multi_precision``."""
@@ -401,8 +401,8 @@ class Optimizer(Checked):
                 self._set_current_context(device)
                 counts = self._index_update_count
             if own_rates:
-                key = kind, *self._count_update(index)
-            else:  # the same as ``_count_update``, inlined for speed
+                key = kind, *self._count_and_rates(index)
+            else:  # the same as ``_count_and_rates``, inlined for speed
                 count = counts[index] = counts.get(index, first) + 1
                 if count > self.num_update:
                     self.num_update, rate = count, None
@@ -576,10 +576,10 @@ class Optimizer(Checked):
     def _step(self, index: Index) -> tuple[int, dict[str, float]]:
         """Count an update; return the number of updates of the weight, and the attributes that nearly all update
         operators have."""
-        count, lr, wd = self._count_update(index)
+        count, lr, wd = self._count_and_rates(index)
         return count, Optimizer._attributes(self, count, lr, wd)
 
-    def _count_update(self, index: Index) -> tuple[int, float, float]:
+    def _count_and_rates(self, index: Index) -> tuple[int, float, float]:
         """Count an update; returns its number, and the weight's rate and decay."""
         return self._update_count(index), self._get_lr(index), self._get_wd(index)
 

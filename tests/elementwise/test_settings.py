@@ -37,7 +37,7 @@ def test_bits_of_each_value(name: str, dtype: str) -> None:
         y.backward()
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(y.asnumpy(), expected.on(np, np.dtype(dtype))(x.asnumpy()))
-        opened, op.rules.opened = op.rules.opened, None
+        opened, op.rules.open_expressions = op.rules.open_expressions, None
         try:  # the rule with the float, in an array of another shape, which no runner knows
             z = nd.array(x.asnumpy().reshape(2, 6), dtype=dtype)
             z.attach_grad()
@@ -45,7 +45,7 @@ def test_bits_of_each_value(name: str, dtype: str) -> None:
                 w = op(z, **attributes(name, value))
             w.backward()
         finally:
-            op.rules.opened = opened
+            op.rules.open_expressions = opened
         assert x.grad.asnumpy().tobytes() == z.grad.asnumpy().tobytes(), value
         assert y.asnumpy().tobytes() == w.asnumpy().tobytes(), value
 
@@ -68,10 +68,10 @@ def test_new_floats_share_a_trace() -> None:
 
 def test_another_gradient_rule_ends_the_sharing() -> None:
     op = get("_hypot_scalar")
-    grad, opened = op.rules.grad, op.rules.opened
+    grad, opened = op.rules.grad, op.rules.open_expressions
     try:
         op.grad(lambda g, ins, outs: [g * 0.0])
-        assert op.rules.opened is None
+        assert op.rules.open_expressions is None
         x = nd.ones((2, 9))
         x.attach_grad()
         for value in (0.3, 0.4):
@@ -80,7 +80,7 @@ def test_another_gradient_rule_ends_the_sharing() -> None:
             y.backward()
             assert not x.grad.asnumpy().any()
     finally:
-        op.rules.grad, op.rules.opened = grad, opened
+        op.rules.grad, op.rules.open_expressions = grad, opened
 
 
 def test_answers() -> None:

@@ -183,13 +183,13 @@ def leaky_relu_grad(g, ins, outs, *, act_type, slope):
     return get(f"_{act_type}").differentiate(g, ins, outs, attrs, [True])
 
 
-def _opened(attrs: Attrs) -> Any:
+def _open_expressions(attrs: Attrs) -> Any:
     """The expressions that slopes share."""
-    opened = get(f"_{attrs['act_type']}").rules.opened if attrs["act_type"] in ("leaky", "elu") else None
-    return None if opened is None else opened(attrs)
+    find = get(f"_{attrs['act_type']}").rules.open_expressions if attrs["act_type"] in ("leaky", "elu") else None
+    return None if find is None else find(attrs)
 
 
-leaky_relu.rules.opened = _opened
+leaky_relu.rules.open_expressions = _open_expressions
 
 
 @composed(name="_backward_prelu", outputs=("data", "gamma"))

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...backends import expressions as kernels_of_backends
 from ...core.attrs import Few, Schema
-from ...core.cache import cached
+from ...core.cache import Recent, cached
 from ...core.declarations import ZERO
 from ...core.keys import cached_by_value, exact
 from ...core.launch import Call, Rank
@@ -61,15 +61,15 @@ def expressions_of(function: Callable, arity: int) -> Traced:
     return lambda attrs: at(*[attrs[name] for name in names])
 
 
-def opened(function: Callable, derivative: Callable | None, differentiable: bool
-           ) -> Callable[[Attrs], tuple[OpenExpressions, list[float]] | None]:
+def open_expressions(function: Callable, derivative: Callable | None, differentiable: bool
+                     ) -> Callable[[Attrs], tuple[OpenExpressions, list[float]] | None]:
     """The expressions that different floats share, of an operator of one input, by attributes. A float that is new in
     each step then needs no new trace."""
     forward_rule, slope_rule = Rule(function), None if derivative is None else Rule(derivative)
     names = list(dict.fromkeys([*forward_rule.names, *([] if slope_rule is None else slope_rule.names)]))
-    known: dict[object, list[OpenExpressions]] = {}
+    known = Recent(64)  # lists of expressions, by the other attributes
 
-    def traced_openly(values: Sequence[Any], numbers: Sequence[float]) -> OpenExpressions:
+    def trace_open(values: Sequence[Any], numbers: Sequence[float]) -> OpenExpressions:
         answers = Answers(numbers)
         settings = iter(answers.settings)
         attrs = {name: next(settings) if value.__class__ is float else value for name, value in zip(names, values)}
@@ -88,13 +88,16 @@ def opened(function: Callable, derivative: Callable | None, differentiable: bool
         if not numbers:
             return None
         others = None if len(numbers) == len(values) else exact([v for v in values if v.__class__ is not float])
-        traces = known.setdefault(others, [])
+        traces: list[OpenExpressions] | None = known[others]
+        if traces is None:
+            traces = []
+            known.keep(others, traces)
         try:
             for each in traces:
                 if each.answers.hold(numbers):
                     return each, numbers
             if len(traces) < _TRACES:
-                made = traced_openly(values, numbers)
+                made = trace_open(values, numbers)
                 if made.answers.common and made.forward.code:
                     traces.append(made)
                     return made, numbers
@@ -230,7 +233,7 @@ def elementwise(function: Callable, *, name: str, arguments: Sequence[str], sche
              for slope, end in zip(slopes, ends)]
     _differentiate(op, parts, broadcasts)
     if len(arguments) == 1 and any(rule is not None and Rule(rule).names for rule in (function, *written)):
-        op.rules.opened = opened(function, written[0], op.rules.grad is not ZERO)
+        op.rules.open_expressions = open_expressions(function, written[0], op.rules.grad is not ZERO)
     return register(op, *aliases)
 
 
