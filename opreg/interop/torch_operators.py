@@ -253,7 +253,8 @@ def _torch_operator(source: Source, schema: _Schema, name: str) -> Any:
         ctx.count, ctx.attrs = len(heads), dict(keyword_only_inputs)
 
     def second_backward(ctx: Any, tops: Sequence[Any]) -> Any:
-        heads, inputs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
+        saved = ctx.saved_tensors
+        heads, inputs = saved[:ctx.count], saved[ctx.count:]
         inputs_needed = [inputs[i] for i in ctx.attrs["needs"]]
         tops = [torch.zeros_like(like) if top is None else top for top, like in zip(tops, inputs_needed)]
         gradients = again(tops, [*heads], [*inputs], **ctx.attrs)
@@ -414,9 +415,17 @@ def _dialect() -> Any:
 
         @staticmethod
         def backward(ctx: Any, *heads: Any) -> Any:
-            xs, outs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
+            saved = ctx.saved_tensors  # read once: a checkpoint computes them at each reading
+            xs, outs = saved[:ctx.count], saved[ctx.count:]
             gradients = iter(ctx.rule(heads, xs, outs))
             return None, None, *[next(gradients) if x.dtype.is_floating_point else None for x in xs]
+
+    def apply(*args: Any) -> Any:
+        if torch._C._are_functorch_transforms_active():
+            raise ArgumentError("to_torch: torch.func differentiates no operator of torch.library that has a gradient "
+                                "of its own: call torch.autograd.grad or backward(), or mx.grad, mx.hessian, mx.jvp "
+                                "of the operator here")
+        return Rule.apply(*args)
 
     class TorchDialect:
         primitives: Mapping[str, Callable[..., Any]] = {
@@ -496,10 +505,10 @@ def _dialect() -> Any:
             def backward(heads: Sequence[Any], xs: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
                 return [pull(i, heads[0], xs, outs[0]) for i in range(len(xs))]
 
-            return Rule.apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
+            return apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
 
         def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
                           xs: Sequence[Any]) -> Sequence[Any]:
-            return Rule.apply(forward, backward, *xs)
+            return apply(forward, backward, *xs)
 
     return TorchDialect()

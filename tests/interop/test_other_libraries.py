@@ -139,6 +139,27 @@ def test_pytorch_uses_the_declared_gradient(torch: Any) -> None:
     assert x.grad.tolist() == [[5.0] * 3] * 2 and y.grad.tolist() == [[0.0] * 3] * 2
 
 
+@pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "sigmoid"])
+def test_pytorch_checkpoints_an_operator(torch: Any, make: Callable[[], Any]) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    operator = mx.operator.to_torch(make())
+    inputs = [torch.tensor(numbers(3, 4, seed=i), requires_grad=True) for i in range(2 if make in (ruled, cube) else 1)]
+    expected = torch.autograd.grad(operator(*inputs).sum(), inputs, allow_unused=True)
+    got = torch.autograd.grad(checkpoint(operator, *inputs, use_reentrant=False).sum(), inputs, allow_unused=True)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch warns that it runs each sample by itself
+def test_torch_func_maps_operators_and_refuses_their_gradients(torch: Any) -> None:
+    operator, rows = mx.operator.to_torch("sigmoid"), torch.tensor(numbers(3, 4))
+    torch.testing.assert_close(torch.func.vmap(operator)(rows), torch.sigmoid(rows))
+    for function in (torch.func.grad, torch.func.hessian, torch.func.jacfwd):
+        with pytest.raises(mx.errors.ArgumentError, match="torch.func differentiates no operator"):
+            function(lambda x: operator(x).sum())(rows[0])
+
+
 @pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's compiler
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
 def test_torch_compile_compiles_an_operator(torch: Any, make: Callable[[], Any]) -> None:
