@@ -22,10 +22,10 @@ from opreg.ndarray.exchange import from_dlpack
 
 from ..core.attrs import AsText, Field, to_text
 from ..core.keys import exact
-from ..core.spec import ANY, Shape, Spec, as_dtype
+from ..core.spec import ANY, Shape, Spec
 from ..custom.operator import TO_TORCH
-from ..errors import ArgumentError, DTypeError
-from .source import Program, Source, gradient_inputs
+from ..errors import ArgumentError
+from .source import Program, Source, gradient_inputs, numpy_dtype
 from .translation import Untranslatable, may_translate, translate
 
 __all__ = ["to_torch"]
@@ -338,7 +338,7 @@ def _array(tensor: Any) -> NDArray:
 
 
 def _spec(tensor: Any) -> Spec:
-    return Spec(tuple(map(int, tensor.shape)), _numpy_dtype(tensor.dtype))
+    return Spec(tuple(map(int, tensor.shape)), numpy_dtype(str(tensor.dtype).removeprefix("torch."), "to_torch"))
 
 
 def _empty(tensor: Any) -> Any:
@@ -360,15 +360,6 @@ def _tensors_over(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any
         pointers.add(tensor.data_ptr())
         results.append(tensor)
     return results
-
-
-@functools.cache
-def _numpy_dtype(dtype: Any) -> np.dtype:
-    name = str(dtype).removeprefix("torch.")
-    try:
-        return as_dtype(name)
-    except (DTypeError, TypeError):
-        raise DTypeError(f"to_torch: opreg has no arrays of {dtype}") from None
 
 
 @functools.cache
