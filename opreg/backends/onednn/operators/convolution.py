@@ -242,9 +242,9 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
 class _ConvolutionKernels(_Kernels[Convolution]):
     """Kernels of an operator that has a role in convolutions."""
 
-    def __init__(self, op: Op, role: Role, begins: bool):
+    def __init__(self, op: Op, role: Role):
         self.role = role
-        super().__init__(op, role.part, len(role.reads), begins)
+        super().__init__(op, role.part, len(role.reads), begins="adj" not in op.signature.schema)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
         shapes, layout = self.role.named(ins, out), attrs["layout"]
@@ -310,7 +310,7 @@ class _FoldedKernels(_ConvolutionKernels):
 
 
 for _op, _role in ROLES.items():
-    _ConvolutionKernels(_op, _role, begins="adj" not in _op.signature.schema)
+    _ConvolutionKernels(_op, _role)
 _FoldedKernels(folded_convolution)
 
 
