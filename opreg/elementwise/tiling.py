@@ -10,19 +10,22 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..core import threads
 from ..core.addresses import address_of
 from ..core.cache import cached
+from ..core.host_memory import Workspace, empty
 from ..core.keys import exact
 from ..core.processor import processor
 from ..core.rules import as_list
-from ..core.spec import Shape
+from ..core.spec import Shape, is_single_or_double
 from ..typing import Array, ArrayModule
-from .expression import Expression, Primitive
+from .expression import IN_TILES, Expression, Primitive
 from .output_memory import OutputMemory
 from .special_functions import of_equal_zeros
 
@@ -35,11 +38,14 @@ TILE = min(1 << 16, processor().l2 // 16)
 # Threads are used if the number of elements, times the number of arrays and instructions, is at least this: then they
 # gain more than the 50 microseconds that it takes to wake them.
 _SHARED = 1 << 21
+# Up to this number of elements, dividing arrays into tiles costs an eager call more than it gains.
+_DIVIDED = 4 * TILE
 # From this number of elements on, the computation takes longer than the call.
 _MANY = 1 << 11
-# These need ``out`` as a keyword in NumPy, and are four times as fast if a constant is given as an array of the other
-# operand's shape.
+# These need ``out`` as a keyword in NumPy.
 _LIMITS = frozenset({"maximum", "minimum"})
+# NumPy's ``clip`` as a ufunc. It takes a quarter of the time of ``maximum`` and ``minimum`` of an array and a number.
+_CLIP: np.ufunc = (getattr(np, "_core", None) or np.core).umath.clip
 
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
@@ -79,13 +85,13 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
-    array_count = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
+    array_count = len(outs) + len(schedule.temporaries) + sum(array.size == size for array in ins)
     tile = max(1, TILE // 8, TILE * 32 // (max(array_count, 8) * max(outs[0].itemsize, 4)))
     parallel = xp is np and size * (len(expression.code) + array_count) >= _SHARED and threads.count() > 1
-    alone = len(expression.code) < 2 and not parallel and not schedule.filled
+    alone = len(schedule.steps) < 2 and not parallel
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)
-    tiles = pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
+    tiles = pieces([*[array if array.shape == shape else xp.broadcast_to(array, shape) for array in ins], *outs], tile)
     # Twice as many parts as threads, so that one slow thread does not delay the rest; but not many more than a fourth
     # of the number of tiles, since each part has temporaries of its own.
     count = min(len(tiles), max(2, min(2 * threads.count(), len(tiles) // 4))) if parallel else 1
@@ -94,6 +100,21 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     if count == 1:
         return parts[0]
     return [functools.partial(threads.run, [functools.partial(threads.call_all, part) for part in parts])]
+
+
+@IN_TILES.provide
+def _compute(expression: Expression, arrays: Sequence[Array]) -> Array:
+    """The value of an expression on large arrays, which broadcast, in a new array."""
+    first, dtype = arrays[0], arrays[0].dtype
+    shape = first.shape if len(arrays) == 1 else np.broadcast_shapes(*[array.shape for array in arrays])
+    out = empty(shape, dtype)
+    if out.size > _DIVIDED:
+        for step in steps(expression, np, arrays, out, Workspace().array):
+            step()
+    else:
+        schedule = scheduled(expression, np, (dtype,) * len(arrays), (dtype,), ((),), True)
+        schedule.run([*arrays, out], lambda number: empty(shape, schedule.temporaries[number]))
+    return out
 
 
 class Schedule:
@@ -106,8 +127,8 @@ class Schedule:
         reads and the one it writes.
     temporaries : list of dtype
         Dtypes of the temporary arrays; their indices come after those of the outputs.
-    constants : list of function of a shape
-        Constants as arrays; their indices are negative. ``filled`` is the number of constants that have the full shape.
+    constants : list of array
+        Constants; their indices are negative.
     fills, copies : list
         Pairs of source and target array, copied before the first step and after the last.
 
@@ -115,7 +136,7 @@ class Schedule:
     (``shared``), and for many or few elements.
     """
 
-    __slots__ = ("xp", "steps", "temporaries", "constants", "filled", "fills", "copies", "_known", "_free", "_place",
+    __slots__ = ("xp", "steps", "temporaries", "constants", "fills", "copies", "_known", "_free", "_place",
                  "_dtypes", "_last", "_first", "_outputs", "_many")
 
     def __init__(self, expression: Expression, xp: ArrayModule, ins: Sequence[np.dtype], outs: Sequence[np.dtype],
@@ -124,8 +145,7 @@ class Schedule:
         self.xp, self._many = xp, many
         self.steps: list[tuple[Callable, bool, Callable[[Sequence[Array]], tuple[Array, ...]]]] = []
         self.temporaries: list[np.dtype] = []
-        self.constants: list[Callable[[Shape], Array]] = []
-        self.filled = 0
+        self.constants: list[Array] = []
         self.fills: list[tuple[int, int]] = []
         self.copies: list[tuple[int, int]] = []
         self._known: dict[object, int] = {}
@@ -156,7 +176,7 @@ class Schedule:
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype
         function, named = prim.resolve(self.xp), prim.name in _LIMITS
-        read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
+        read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source) for arg in args]
         self._release(position, args)
         output = (self._outputs.borrowed(register, position, lambda j: outs[j] == dtype) if goal is None else
                   self._outputs.own(register, position))
@@ -171,23 +191,24 @@ class Schedule:
         self._dtypes.append(dtype)
         if self.xp is np and prim.name == "reciprocal":  # the ufunc reciprocal takes twice as long as a division
             function, read = np.divide, [self._constant(1.0, source), *read]
-        elif (self.xp is np and prim.name == "positive" and self._many
-                and of_equal_zeros("maximum", source) != "first"):
-            # The ufunc takes twice as long as these two; its input is never -0.0 here.
-            self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
-            function, read = np.ceil, [home]
-        self._add(function, named, read, home)
+        quicker: _Ufuncs = ()
+        if self.xp is np and self._many:
+            number = next((arg for arg in args if arg.__class__ is not int), None)
+            quicker = _quicker(prim.name, exact(number), source, args[0].__class__ is not int)
+        for ufunc, constants in quicker:
+            data = max(read)  # constants have negative indices
+            self._add(ufunc, False, [data, *[self._constant(each, source) for each in constants]], home)
+            read = [home]
+        if not quicker:
+            self._add(function, named, read, home)
 
     def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
         self.steps.append((function, named, operator.itemgetter(*read, home)))
 
-    def _constant(self, value: float, dtype: np.dtype, filled: bool = False) -> int:
-        filled = filled and self.xp is np
-        key = exact(value), dtype, filled
+    def _constant(self, value: float, dtype: np.dtype) -> int:
+        key = exact(value), dtype
         if key not in self._known:
-            array = self.xp.asarray(value, dtype)
-            self.constants.append(functools.partial(_repeated, array) if filled else lambda shape: array)
-            self.filled += filled
+            self.constants.append(self.xp.asarray(value, dtype))
             self._known[key] = -len(self.constants)  # from the end, since the number of constants is not known yet
         return self._known[key]
 
@@ -206,10 +227,8 @@ class Schedule:
 
     def run(self, arrays: list[Array], scratch: Callable[[int], Array]) -> None:
         """Run the steps on inputs and outputs, a list that is extended; an input may be a scalar."""
-        shape = arrays[-1].shape
         arrays += map(scratch, range(len(self.temporaries)))
-        if self.constants:
-            arrays += [constant(shape) for constant in reversed(self.constants)]
+        arrays += reversed(self.constants)
         for source, target in self.fills:
             arrays[target][...] = arrays[source]
         for function, named, pick in self.steps:
@@ -227,7 +246,7 @@ class Schedule:
         """The steps bound to inputs and outputs; each ``part`` has its own temporaries."""
         count = len(self.temporaries)
         arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
-                  *[constant(shape) for constant in reversed(self.constants)]]
+                  *reversed(self.constants)]
         bound: list[Callable[[], object]] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                                  for source, out in self.fills]
         for function, named, pick in self.steps:
@@ -248,23 +267,36 @@ def _correct_function(function: Callable, out: Array) -> Callable:
     return _NEGATED if function is np.negative and not out.flags.c_contiguous else function
 
 
+#: Ufuncs that compute an instruction one after the other, each with the constants that it takes after the data.
+_Ufuncs: TypeAlias = Sequence[tuple[np.ufunc, tuple[float, ...]]]
+
+
+@cached(256)
+def _quicker(name: str, key: Any, dtype: np.dtype, leads: bool) -> _Ufuncs:
+    """The ufuncs that compute an instruction on many elements of the host in less time and with the same bits; none if
+    there are none. ``key`` is that of its constant, which with ``leads`` is the first operand."""
+    if not is_single_or_double(dtype):
+        return ()
+    if name == "positive":  # its input is never -0.0, unless that is the result of ``maximum``
+        return () if of_equal_zeros("maximum", dtype) == "first" else ((_CLIP, (-math.inf, 1.0)), (np.ceil, ()))
+    if name not in _LIMITS or key[0] is not float:
+        return ()
+    number = struct.unpack("d", key[1])[0] if isinstance(key[1], bytes) else key[1]
+    clip = _CLIP, (number, math.inf) if name == "maximum" else (-math.inf, number)
+    data = np.repeat(np.array([0.0, -0.0, number, math.nan, 1.0, -1.0], dtype), 64)  # registers are full
+    operands = (np.asarray(number, dtype), data) if leads else (data, np.asarray(number, dtype))
+    expected = getattr(np, name)(*operands).tobytes()
+    clipped = _CLIP(data, *np.array(clip[1], dtype))
+    # The choice between 0.0 and -0.0 depends on the processor.
+    if clipped.tobytes() == expected:
+        return (clip,)
+    return (clip, (np.add, (0.0,))) if (clipped + 0.0).tobytes() == expected else ()
+
+
 _NEGATED = functools.partial(np.subtract, -0.0)
 
 #: Schedules are cached: equal groups of equal layers, and equal updates, have the same expression and schedule.
 scheduled = cached(256)(Schedule)
-
-
-def _repeated(number: Array, shape: Shape) -> Array:
-    """An array of one element, repeated to a shape; read-only."""
-    size = math.prod(shape)
-    return _constant_array(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
-
-
-@cached(32)
-def _constant_array(number: bytes, dtype: np.dtype, size: int) -> Array:
-    array = np.full(size, np.frombuffer(number, dtype)[0])
-    array.flags.writeable = False
-    return array
 
 
 def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
