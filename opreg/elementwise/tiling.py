@@ -12,7 +12,7 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +42,8 @@ _SHARED = 1 << 21
 _DIVIDED = 4 * TILE
 # From this number of elements on, the computation takes longer than the call.
 _MANY = 1 << 11
-# These need ``out`` as a keyword in NumPy.
+# These need ``out`` as a keyword in NumPy, and are three times as fast if a constant is given as an array of the other
+# operand's shape.
 _LIMITS = frozenset({"maximum", "minimum"})
 # NumPy's ``clip`` as a ufunc. It takes a quarter of the time of ``maximum`` and ``minimum`` of an array and a number.
 _CLIP: np.ufunc = (getattr(np, "_core", None) or np.core).umath.clip
@@ -85,10 +86,10 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
                           shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
-    array_count = len(outs) + len(schedule.temporaries) + sum(array.size == size for array in ins)
+    array_count = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
     tile = max(1, TILE // 8, TILE * 32 // (max(array_count, 8) * max(outs[0].itemsize, 4)))
     parallel = xp is np and size * (len(expression.code) + array_count) >= _SHARED and threads.count() > 1
-    alone = len(schedule.steps) < 2 and not parallel
+    alone = len(schedule.steps) < 2 and not parallel and not schedule.filled
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)
     tiles = pieces([*[array if array.shape == shape else xp.broadcast_to(array, shape) for array in ins], *outs], tile)
@@ -127,8 +128,8 @@ class Schedule:
         reads and the one it writes.
     temporaries : list of dtype
         Dtypes of the temporary arrays; their indices come after those of the outputs.
-    constants : list of array
-        Constants; their indices are negative.
+    constants : list of function of a shape
+        Constants as arrays; their indices are negative. ``filled`` is the number of constants that have the full shape.
     fills, copies : list
         Pairs of source and target array, copied before the first step and after the last.
 
@@ -136,7 +137,7 @@ class Schedule:
     (``shared``), and for many or few elements.
     """
 
-    __slots__ = ("xp", "steps", "temporaries", "constants", "fills", "copies", "_known", "_free", "_place",
+    __slots__ = ("xp", "steps", "temporaries", "constants", "filled", "fills", "copies", "_known", "_free", "_place",
                  "_dtypes", "_last", "_first", "_outputs", "_many")
 
     def __init__(self, expression: Expression, xp: ArrayModule, ins: Sequence[np.dtype], outs: Sequence[np.dtype],
@@ -145,7 +146,8 @@ class Schedule:
         self.xp, self._many = xp, many
         self.steps: list[tuple[Callable, bool, Callable[[Sequence[Array]], tuple[Array, ...]]]] = []
         self.temporaries: list[np.dtype] = []
-        self.constants: list[Array] = []
+        self.constants: list[Callable[[Shape], Array]] = []
+        self.filled = 0
         self.fills: list[tuple[int, int]] = []
         self.copies: list[tuple[int, int]] = []
         self._known: dict[object, int] = {}
@@ -176,7 +178,13 @@ class Schedule:
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype
         function, named = prim.resolve(self.xp), prim.name in _LIMITS
-        read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source) for arg in args]
+        bounds = None
+        if named and self.xp is np and {*map(type, args)} == {int, float}:
+            bounds = _bounds(prim.name, exact(next(arg for arg in args if arg.__class__ is float)), source,
+                             args[0].__class__ is float)
+        if bounds is not None:
+            function, named, args = _CLIP, False, (next(arg for arg in args if arg.__class__ is int), *bounds)
+        read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
         self._release(position, args)
         output = (self._outputs.borrowed(register, position, lambda j: outs[j] == dtype) if goal is None else
                   self._outputs.own(register, position))
@@ -191,24 +199,24 @@ class Schedule:
         self._dtypes.append(dtype)
         if self.xp is np and prim.name == "reciprocal":  # the ufunc reciprocal takes twice as long as a division
             function, read = np.divide, [self._constant(1.0, source), *read]
-        quicker: _Ufuncs = ()
-        if self.xp is np and self._many:
-            number = next((arg for arg in args if arg.__class__ is not int), None)
-            quicker = _quicker(prim.name, exact(number), source, args[0].__class__ is not int)
-        for ufunc, constants in quicker:
-            data = max(read)  # constants have negative indices
-            self._add(ufunc, False, [data, *[self._constant(each, source) for each in constants]], home)
-            read = [home]
-        if not quicker:
-            self._add(function, named, read, home)
+        elif (self.xp is np and prim.name == "positive" and self._many
+                and of_equal_zeros("maximum", source) != "first"):
+            # The ufunc takes twice as long as these two; its input is never -0.0 here.
+            self._add(_CLIP, False, [*read, self._constant(0.0, source), self._constant(1.0, source)], home)
+            function, read = np.ceil, [home]
+        self._add(function, named, read, home)
 
     def _add(self, function: Callable, named: bool, read: Sequence[int], home: int) -> None:
         self.steps.append((function, named, operator.itemgetter(*read, home)))
 
-    def _constant(self, value: float, dtype: np.dtype) -> int:
-        key = exact(value), dtype
+    def _constant(self, value: float, dtype: np.dtype, filled: bool = False) -> int:
+        filled = filled and self.xp is np
+        key = exact(value), dtype, filled
         if key not in self._known:
-            self.constants.append(self.xp.asarray(value, dtype))
+            array = self.xp.asarray(value, dtype)
+            self.constants.append(functools.partial(_repeated, array.tobytes(), dtype) if filled else
+                                  lambda shape: array)
+            self.filled += filled
             self._known[key] = -len(self.constants)  # from the end, since the number of constants is not known yet
         return self._known[key]
 
@@ -227,8 +235,10 @@ class Schedule:
 
     def run(self, arrays: list[Array], scratch: Callable[[int], Array]) -> None:
         """Run the steps on inputs and outputs, a list that is extended; an input may be a scalar."""
+        shape = arrays[-1].shape
         arrays += map(scratch, range(len(self.temporaries)))
-        arrays += reversed(self.constants)
+        if self.constants:
+            arrays += [constant(shape) for constant in reversed(self.constants)]
         for source, target in self.fills:
             arrays[target][...] = arrays[source]
         for function, named, pick in self.steps:
@@ -246,7 +256,7 @@ class Schedule:
         """The steps bound to inputs and outputs; each ``part`` has its own temporaries."""
         count = len(self.temporaries)
         arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
-                  *reversed(self.constants)]
+                  *[constant(shape) for constant in reversed(self.constants)]]
         bound: list[Callable[[], object]] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
                                  for source, out in self.fills]
         for function, named, pick in self.steps:
@@ -267,36 +277,37 @@ def _correct_function(function: Callable, out: Array) -> Callable:
     return _NEGATED if function is np.negative and not out.flags.c_contiguous else function
 
 
-#: Ufuncs that compute an instruction one after the other, each with the constants that it takes after the data.
-_Ufuncs: TypeAlias = Sequence[tuple[np.ufunc, tuple[float, ...]]]
-
-
 @cached(256)
-def _quicker(name: str, key: Any, dtype: np.dtype, leads: bool) -> _Ufuncs:
-    """The ufuncs that compute an instruction on many elements of the host in less time and with the same bits; none if
-    there are none. ``key`` is that of its constant, which with ``leads`` is the first operand."""
+def _bounds(name: str, key: Any, dtype: np.dtype, leads: bool) -> tuple[float, float] | None:
+    """The bounds for which ``clip`` gives the bits of ``maximum`` or ``minimum`` of data and a constant, which with
+    ``leads`` is the first operand; None if there are none. ``key`` is that of the constant."""
     if not is_single_or_double(dtype):
-        return ()
-    if name == "positive":  # its input is never -0.0, unless that is the result of ``maximum``
-        return () if of_equal_zeros("maximum", dtype) == "first" else ((_CLIP, (-math.inf, 1.0)), (np.ceil, ()))
-    if name not in _LIMITS or key[0] is not float:
-        return ()
+        return None
     number = struct.unpack("d", key[1])[0] if isinstance(key[1], bytes) else key[1]
-    clip = _CLIP, (number, math.inf) if name == "maximum" else (-math.inf, number)
-    data = np.repeat(np.array([0.0, -0.0, number, math.nan, 1.0, -1.0], dtype), 64)  # registers are full
-    operands = (np.asarray(number, dtype), data) if leads else (data, np.asarray(number, dtype))
-    expected = getattr(np, name)(*operands).tobytes()
-    clipped = _CLIP(data, *np.array(clip[1], dtype))
+    bounds = (number, math.inf) if name == "maximum" else (-math.inf, number)
     # The choice between 0.0 and -0.0 depends on the processor.
-    if clipped.tobytes() == expected:
-        return (clip,)
-    return (clip, (np.add, (0.0,))) if (clipped + 0.0).tobytes() == expected else ()
+    constant, data = np.asarray(number, dtype), np.repeat(np.array([0.0, -0.0, math.nan, 1.0, -1.0], dtype), 64)
+    expected = getattr(np, name)(*((constant, data) if leads else (data, constant)))
+    return bounds if _CLIP(data, *np.array(bounds, dtype)).tobytes() == expected.tobytes() else None
 
 
 _NEGATED = functools.partial(np.subtract, -0.0)
 
 #: Schedules are cached: equal groups of equal layers, and equal updates, have the same expression and schedule.
 scheduled = cached(256)(Schedule)
+
+
+def _repeated(number: bytes, dtype: np.dtype, shape: Shape) -> Array:
+    """A number, repeated to a shape; read-only."""
+    size = math.prod(shape)
+    return _constant_array(number, dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
+
+
+@cached(32)
+def _constant_array(number: bytes, dtype: np.dtype, size: int) -> Array:
+    array = np.full(size, np.frombuffer(number, dtype)[0])
+    array.flags.writeable = False
+    return array
 
 
 def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
