@@ -25,8 +25,6 @@ from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import single
 
-__all__: list[str] = []
-
 # Number of elements from which one pass of BLAS is worth its call.
 LONG = 1 << 14
 
