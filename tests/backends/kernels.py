@@ -109,7 +109,6 @@ FEW = {
     "builtin.layers.rnn_layer": {"_SMALL": 1, "_NARROW": 1, "_KEPT": 0},
     "builtin.lookup.indexing": {"_PREPARED": 0},
     "builtin.matrices.dense": {"SMALL": 1},
-    "builtin.optimizers.optimizer_updates": {"LONG": 1},
     "builtin.optimizers.updating": {"SMALL": 1, "TILE": 8, "GATHERED": 4, "MANY": 2, "_BOUND": 2, "SHARED": 1},
     "builtin.shapes.joining": {"MANY": 1},
     "builtin.shapes.shape": {"_LARGE": 2},

@@ -343,17 +343,13 @@ def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
     return wide_rule
 
 
-def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: int | None = None,
-           moves: bool = True) -> Callable:
+def single(rule: Callable, copy: int | None = None, moves: bool = True) -> Callable:
     """A kernel that runs a rule, with the weight first and the other inputs in order.
 
     Parameters
     ----------
     rule : callable
         See the module.
-    at_once : callable, optional
-        ``at_once(new, weight, *rest, **attrs)`` updates a weight of up to a tile faster than a compiled rule, and
-        returns whether it could.
     copy : int, optional
         Index, from the end, of the input that is a float32 copy of the weight, for which the rule is ``widened``.
     moves : bool
@@ -366,7 +362,7 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
         new = xp.empty_like(weight if moves else reference) if out is None else out
         if xp is np and new.size <= SMALL:
             run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
-        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
+        else:
             update_together(xp, run, [(new, [weight, *rest])], dtype, **attrs)
         return new
 
