@@ -17,8 +17,6 @@ from ..forms import declare_form
 from ..outputs import numbered
 from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, dequantized, distance, number, per_unit, to_integers
 
-__all__: list[str] = []
-
 Byte = Literal["int8", "uint8"]
 AutoByte = Literal["auto", "int8", "uint8"]
 

@@ -16,9 +16,6 @@ from .builder import Builder, Value, dynamic, product
 from .randomness import dropped
 from .table import Use, says
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------------------------------------ products
 
 
