@@ -23,7 +23,7 @@ from opreg.typing import Array, ArrayModule
 
 from ...blas import matmul
 from ..compiler import attach, grid_of, kernel_of
-from ..instructions import indented
+from ..instructions import indent
 
 __all__ = ["backward", "backward_source", "forward", "forward_source"]
 
@@ -69,7 +69,7 @@ def _source(name: str, type: str, arrays: Sequence[str], lines: Sequence[str]) -
             f"    for (long long i = blockIdx.x * {_BLOCK}ll + threadIdx.x; i < total; i += gridDim.x * {_BLOCK}ll) {{",
             "        const long long row = batch * size, set = i / row, rest = i % row, feature = rest % size;",
             "        const long long before = (set * (time + 1) + at) * row + rest, after = before + row;"]
-    return "\n".join([*head, *indented([line.format(T=type) for line in lines], 2), "    }", "}", ""])
+    return "\n".join([*head, *indent([line.format(T=type) for line in lines], 2), "    }", "}", ""])
 
 
 @cached(16)
