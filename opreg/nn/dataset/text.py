@@ -21,6 +21,7 @@ from ...cells import dtype as dtypes
 from ...cells.typing import TensorDType
 from ...core.named_errors import name_errors
 from ...core.settings import Checked
+from ...core.spec import is_numpy_float
 from ...errors import ArgumentError
 from .pipeline import Dataset
 
@@ -119,7 +120,7 @@ class Vocab:
         return cls._of({token: number for number, token in enumerate(tokens)})
 
     @classmethod
-    def from_dict(cls, word_dict: Mapping[str, int]) -> Vocab:
+    def from_dict(cls, word_dict: Mapping[Any, Any]) -> Vocab:
         """Take the numbers of a dict, which must not be negative."""
         for token, number in word_dict.items():
             if not isinstance(token, str) or not isinstance(number, int) or number < 0:
@@ -622,12 +623,12 @@ class ToNumber(Checked):
 
     def __init__(self, data_type: TensorDType):
         self._dtype = np.dtype(dtypes.dtype_to_nptype(data_type))
-        if self._dtype.kind not in "iuf":
+        if self._dtype.kind not in "iu" and not is_numpy_float(self._dtype):
             raise ArgumentError(f"ToNumber: expected a dtype of numbers, got {data_type}")
 
     def __call__(self, column: Any) -> np.ndarray:
         texts = _texts_of("ToNumber", column)
-        convert = float if self._dtype.kind == "f" else int
+        convert = float if is_numpy_float(self._dtype) else int
         try:
             with np.errstate(over="raise"):
                 numbers = [self._dtype.type(convert(text)) for text in texts.reshape(-1).tolist()]
