@@ -96,7 +96,7 @@ def use(name: str) -> AbstractContextManager[None]:
     ...     mode()
     'numpy'
     """
-    return _CHOSEN.during(_known(name))
+    return _CHOSEN.override(_known(name))
 
 
 @functools.cache
@@ -371,7 +371,7 @@ def table_runner(function: Function, table: Array, total: int, work: int, keepal
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = calls_of_parts(function, table, threads.evenly(total, parts), keepalive)
+    calls = calls_of_parts(function, table, threads.split_evenly(total, parts), keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 

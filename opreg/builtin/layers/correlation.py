@@ -70,7 +70,7 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
-    return threads.evenly(count, number)
+    return threads.split_evenly(count, number)
 
 
 def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,
@@ -161,7 +161,7 @@ class _Plan:
         self.padded = any(win.pad)
         # the kernel has more positions than the output: single images make small matrices, so several are merged
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
-        self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
+        self.spans = list(enumerate(map(self._trailing_slices, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
         self.small = None if self.one_position() or self.pointwise() else small_plan(x, w, y, win, groups)
         self.by_rows = not self.pointwise() and self._gains_by_rows()
@@ -172,7 +172,7 @@ class _Plan:
         outs, ins = self.outs, self.ins * self.taps
         return (self.groups, self.first * outs, ins) if self.by_rows else (self.groups, outs, self.first * ins)
 
-    def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
+    def _trailing_slices(self, tap: Shape) -> tuple[tuple, tuple]:
         """Slices of the output and of the input for a kernel position along the trailing axes."""
         win = self.win
         spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in

@@ -16,8 +16,6 @@ from ...typing import Array, ArrayModule
 from ..layers.sliding import taps, window
 from ..outputs import declare_gradient, wide
 
-__all__: list[str] = []
-
 
 class _Form(NamedTuple):
     """Geometry of a correlation of images of ``size``."""

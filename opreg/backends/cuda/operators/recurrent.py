@@ -24,7 +24,7 @@ from opreg.typing import Array, ArrayModule
 from ...blas import matmul
 from ...rnn_cells import CELLS
 from ..compiler import attach, grid_of, kernel_of
-from ..instructions import Value, indented, statements
+from ..instructions import Value, indent, statements
 
 __all__ = ["backward", "backward_source", "forward", "forward_source"]
 
@@ -59,7 +59,7 @@ def _source(name: str, arrays: Sequence[str], lines: Sequence[str]) -> str:
             f"    for (long long i = blockIdx.x * {_BLOCK}ll + threadIdx.x; i < total; i += gridDim.x * {_BLOCK}ll) {{",
             "        const long long row = batch * size, set = i / row, rest = i % row, feature = rest % size;",
             "        const long long before = (set * (time + 1) + at) * row + rest, after = before + row;"]
-    return "\n".join([*head, *indented(lines, 2), "    }", "}", ""])
+    return "\n".join([*head, *indent(lines, 2), "    }", "}", ""])
 
 
 @cached(16)
