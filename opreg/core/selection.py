@@ -53,4 +53,7 @@ def _select_bits(whole: np.dtype, condition: Array, left: Array, right: Array, o
     mask = np.negative(condition.view(np.int8)).astype(whole)  # all bits, or none
     bits = np.bitwise_xor(first, second)
     bits = np.bitwise_and(bits, mask, mask if bits.shape in (mask.shape, ()) else None)
-    return np.bitwise_xor(bits, second, bits if out is None else out.view(whole)).view(left.dtype)
+    if out is None:
+        return np.bitwise_xor(bits, second, bits).view(left.dtype)
+    np.bitwise_xor(bits, second, out.view(whole))
+    return out
