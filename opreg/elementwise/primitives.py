@@ -107,7 +107,7 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
             return Term(prim, args)
         for arg in args:
             if isinstance(arg, Setting):
-                return arg.applied(call, args)
+                return arg.apply(call, args)
         with np.errstate(all="ignore"):
             return float(prim.resolve(np)(*[np.float64(arg) for arg in args]))  # type: ignore[arg-type]  # no term
 

@@ -97,7 +97,7 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     # of the number of tiles, since each part has temporaries of its own.
     count = min(len(tiles), max(2, min(2 * threads.count(), len(tiles) // 4))) if parallel else 1
     parts = [[step for arrays in tiles[part] for step in schedule.bind(arrays, arrays[-1].shape, scratch, i)]
-             for i, part in enumerate(threads.evenly(len(tiles), count))]
+             for i, part in enumerate(threads.split_evenly(len(tiles), count))]
     if count == 1:
         return parts[0]
     return [functools.partial(threads.run, [functools.partial(threads.call_all, part) for part in parts])]
@@ -186,7 +186,7 @@ class Schedule:
             function, named, args = _CLIP, False, (next(arg for arg in args if arg.__class__ is int), *bounds)
         read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
         self._release(position, args)
-        output = (self._outputs.borrowed(register, position, lambda j: outs[j] == dtype) if goal is None else
+        output = (self._outputs.borrow(register, position, lambda j: outs[j] == dtype) if goal is None else
                   self._outputs.own(register, position))
         if output is not None:
             home = expression.arity + output

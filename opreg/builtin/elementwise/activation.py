@@ -23,8 +23,6 @@ from ...errors import ShapeError
 from ..attention_parts import DroppedWeights
 from .elementwise import attach, elementwise
 
-__all__: list[str] = []
-
 # -------------------------------------------------------------------------------------------- Activation
 
 # the second term keeps exp from overflowing

@@ -26,7 +26,7 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import declare_writes, read_elements
-from ..samples import alike, repeated, shift_axes
+from ..samples import alike, repeat_inputs, shift_axes
 from ..shapes.shape import constant, out_or_empty, stored_in
 
 __all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
@@ -194,9 +194,9 @@ adjoint_pair(take, take_sum)
 def take_sum_vmap(ins, batched, *, axis, mode):
     g, indices, a = ins
     if not batched[1]:
-        g, a = repeated([g, a], [batched[0], batched[2]])
+        g, a = repeat_inputs([g, a], [batched[0], batched[2]])
         return ops._backward_take(g, indices, a, axis=axis % (len(a.shape) - 1) + 1, mode=mode)
-    g, indices, a = repeated(ins, batched)
+    g, indices, a = repeat_inputs(ins, batched)
     size, length, *rest = a.shape
     if axis % (len(rest) + 1):
         return NotImplemented
