@@ -289,7 +289,10 @@ class _Slot(NamedTuple):
         owner = text.name(self.owner)
         if isinstance(self.owner, types.CellType):
             read = f"{owner}.cell_contents"
-        elif self.held.value is ABSENT or type(self.owner) is not dict:
+        elif self.held.value is ABSENT and type(self.owner) is dict:
+            text.report(f"{self.name!r} in {owner}", self.label)
+            return
+        elif type(self.owner) is not dict:
             read = f"{owner}.get({self.name!r}, absent)"
         else:
             read = f"{owner}[{self.name!r}]"
