@@ -176,6 +176,7 @@ class Misspelt(mx.operator.CustomOpProp):
     (lambda: mx.Context(), r"^Context\(\) needs device_type. It takes device_type, device_id"),  # type: ignore
     (lambda: mx.Tensor(1.0, dtyp="f"), r"^Tensor\(\) takes no keyword 'dtyp'. Did you mean 'dtype'"),
     (lambda: mx.Tensor(shp=2), r"^Tensor\(\) takes no keyword 'shp'. Did you mean 'shape'"),
+    (lambda: mx.dataset.ImageFolderDataset("/no/such"), "^ImageFolderDataset: there is no folder '/no/such'"),
     (lambda: mx.init.Mixed(["a"], 3), "^Mixed: object of type 'int' has no len"),  # type: ignore
     (lambda: Misspelt(), r"^CustomOpProp\(\) takes no keyword 'need_topgrad'. Did you mean 'need_top_grad'"),
     (lambda: mx.autograd.record(tran_mode=False), r"^record\(\) takes no keyword 'tran_mode'. Did you mean 'train_"),
