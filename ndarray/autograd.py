@@ -144,7 +144,7 @@ def set_recording(is_record: bool) -> bool:
     >>> before, set_recording(before)
     (False, True)
     """
-    checked = isinstance(is_record, finite.Checked)  # ``is_record`` is a value that an earlier call returned
+    checked = isinstance(is_record, finite.CheckedRecording)  # ``is_record`` is a value that an earlier call returned
     before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 

@@ -23,8 +23,6 @@ from .functions import (
 )
 from .values import NumpyValue, as_value
 
-__all__: list[str] = []
-
 
 def _unary(name: str, op: Op, of_numbers: Callable[..., Any], keeps: bool) -> None:
     of_symbols = find(f"_npi_{op.name}") or op
