@@ -116,6 +116,12 @@ def _module() -> Any:
     (lambda: mx.mod.Module("net"), "^Module: symbol='net': expected a Symbol"),
     (lambda: mx.mod.Module(OUT, label_names="y"), "^Module: label_names='y': expected a list of names or None"),
     (lambda: mx.metric.Accuracy().update([mx.nd.ones(1)]), r"^Accuracy.update\(\) needs preds. It takes labels, preds"),
+    (lambda: mx.gluon.data.SimpleDataset([1]).transform(len, lazi=1),
+     r"^SimpleDataset.transform\(\) takes no keyword 'lazi'. Did you mean 'lazy'"),
+    (lambda: mx.gluon.Trainer({}, "sgd").step(bach_size=1), r"^Trainer.step\(\) takes no keyword 'bach_size'"),
+    (lambda: mx.gluon.ParameterDict().get(), r"^ParameterDict.get\(\) needs name"),
+    (lambda: mx.Model(nn.Dense(1, 1)).train(epohc=1), r"^Model.train\(\) takes no keyword 'epohc'. Did you mean"),
+    (lambda: mx.dataset.NumpySlicesDataset([1]).batch(), r"^NumpySlicesDataset.batch\(\) needs batch_size"),
     (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
 ])
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
