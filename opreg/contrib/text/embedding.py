@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.train.named import get_create_func, get_register_func, get_registry
 
+from ...core.files import open_to_read
 from ...core.named_errors import name_errors
 from .vocab import TextError, Vocabulary
 
@@ -123,7 +126,7 @@ class CustomEmbedding(_Embedding):
                  init_unknown_vec: Callable[..., NDArray] = zeros, vocabulary: Vocabulary | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         path, vectors_by_word, first = Path(pretrained_file_path).expanduser(), dict[str, np.ndarray](), len(self)
-        with path.open(encoding=encoding) as lines:
+        with open_to_read(path) as file, _text(file, encoding, path) as lines:
             for number, line in enumerate(lines, 1):
                 word, *parts = line.rstrip().split(elem_delim)
                 if not parts:
@@ -131,7 +134,10 @@ class CustomEmbedding(_Embedding):
                 if word in vectors_by_word:
                     warn(f"{path}, line {number}: {word!r} already has a vector")
                 elif len(parts) > 1:
-                    vectors_by_word[word] = np.array(parts, np.float32)
+                    try:
+                        vectors_by_word[word] = np.array(parts, np.float32)
+                    except ValueError as error:
+                        raise TextError(f"{path}, line {number}: {error}") from None
                     if len(parts) != len(next(iter(vectors_by_word.values()))):
                         raise TextError(f"{path}, line {number}: expected {len(next(iter(vectors_by_word.values())))} "
                                         f"numbers, got {len(parts)}")
@@ -148,6 +154,20 @@ class CustomEmbedding(_Embedding):
         self._vectors = array(vectors[:len(self)])
         if vocabulary is not None:
             self._take_over(vocabulary, [self])
+
+
+@contextmanager
+def _text(file: BinaryIO, encoding: str, path: Path) -> Iterator[TextIO]:
+    """The text of a file; errors in its encoding name the file."""
+    try:
+        lines = io.TextIOWrapper(file, encoding)
+    except LookupError:
+        raise TextError(f"{path}: there is no encoding {encoding!r}") from None
+    with lines:
+        try:
+            yield lines
+        except UnicodeError as error:
+            raise TextError(f"{path}: no text in the encoding {encoding!r}: {error}") from None
 
 
 class CompositeEmbedding(_Embedding):

@@ -108,7 +108,7 @@ def _square_sums(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     return ops._np_sum(ops.square(tensor(x))), ops._np_sum(ops.square(tensor(y)))
 
 
-_PLAIN: dict[str, Callable] = {
+WITHOUT_SETTINGS: dict[str, Callable] = {
         "Abs": math.abs, "ACos": math.acos, "Acosh": math.acosh, "Add": math.add, "Addcdiv": math.addcdiv,
         "Addcmul": math.addcmul, "Asin": math.asin, "Asinh": math.asinh, "Assign": array.assign,
         "AssignAdd": array.assign_add, "AssignSub": array.assign_sub, "Atan": math.atan, "Atan2": math.atan2,
@@ -157,7 +157,7 @@ _PLAIN: dict[str, Callable] = {
         "Sinc": math.sinc, "SquareSumAll": _square_sums, "Trace": indexing.trace,
         "TupleToArray": scalars.tuple_to_array,
         "Unique": indexing.unique, "Xdivy": math.xdivy, "Xlogy": math.xlogy}
-for _name, _function in _PLAIN.items():
+for _name, _function in WITHOUT_SETTINGS.items():
     _add(_name, _function)
 TensorAdd = globals()["Add"]
 
