@@ -301,7 +301,7 @@ class _Entries:
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
 
 
-class _Lacking:
+class _MissingAttributes:
     """A condition of the generated function: that an object has no attributes of some names. They are looked up only if
     the number of its attributes has changed."""
 
@@ -322,12 +322,12 @@ class _Path(NamedTuple):
     object."""
 
     owner: HeldValue
-    text: str | _Lacking
+    text: str | _MissingAttributes
     held: HeldValue
     label: str
 
 
-class _Missing:
+class _MissingNames:
     """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
 
     __slots__ = ("names", "missing", "label")
@@ -457,9 +457,9 @@ class Comparisons:
         self._places: list[Callable[[_Text], None]] = []
         self._paths: list[_Path] = []
         self._owners: dict[int, HeldValue] = {}  # of paths; available until ``close``
-        self._lacking: dict[int, _Lacking] = {}
-        self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
-        self._missing: dict[int, _Missing] = {}
+        self._lacking: dict[int, _MissingAttributes] = {}
+        self._contents: list[_Elements | _Bytes | _Entries | _MissingNames] = []
+        self._missing: dict[int, _MissingNames] = {}
         self._early: dict[int, HeldElements] = {}
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
         self._stores: dict[tuple[int, str], Place] = {}
@@ -495,7 +495,7 @@ class Comparisons:
         """Record that an object has no attribute of its own of a name."""
         if self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
-                self._lacking[id(owner)] = lacking = _Lacking(owner)
+                self._lacking[id(owner)] = lacking = _MissingAttributes(owner)
                 self._paths.append(_Path(self._held(owner), lacking, HeldValue(True), label))
             self._lacking[id(owner)].names.add(name)
 
@@ -564,7 +564,7 @@ class Comparisons:
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
         """Note that a name was looked up in a dict that lacks it: a dict of globals or of attributes."""
         if id(names) not in self._missing:
-            self._missing[id(names)] = _Missing(names, label)
+            self._missing[id(names)] = _MissingNames(names, label)
             self._contents.append(self._missing[id(names)])
         self._missing[id(names)].missing.add(name)
 
