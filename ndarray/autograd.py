@@ -11,7 +11,7 @@ import numpy as np
 from opreg.core.gradient import fit_gradient
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
-from opreg.core.named_errors import name_errors
+from opreg.core.named_errors import name_errors, named
 from opreg.core.rules import as_list, counted, warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.value import Value
@@ -510,6 +510,7 @@ class Function:
     _used = False
     _saved: tuple[Any, ...] = ()
 
+    @named
     def __init__(self, *args: Any):
         if args:
             name, kinds = type(self).__name__, ", ".join(type(argument).__name__ for argument in args)
@@ -571,7 +572,7 @@ class Function:
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
 
-name_errors(__name__, globals(), ["backward", "get_symbol", "grad", "jvp", "mark_variables", "vmap"])
+name_errors(__name__, globals(), [name for name in __all__ if not name.startswith("is_")])
 
 
 def __dir__() -> list[str]:

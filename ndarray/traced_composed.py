@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from .traced import BodyTracer, TracedArray
 
-__all__: list[str] = []
-
 
 _named = enter_under(FUNCTIONS)
 

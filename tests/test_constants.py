@@ -50,6 +50,7 @@ OTHERWISE = {
         core.files: INFLATED
         data.codec: COLOR GRAY UNCHANGED
         data.recordio: _LENGTH
+        data.tfrecord: _HEAD _TAIL
         train.kvstore: _UPDATED_THERE
         train.async_store: _LINE
     """,

@@ -43,7 +43,7 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
+__all__ = ["Watched", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
            "noise", "report_other_threads", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
@@ -327,18 +327,6 @@ def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
     return Watched(function, 10 * count)
 
 
-def add_multiple(y: Array, a: float, x: Array) -> bool:
-    """Add ``a * x`` to ``y`` in place, in one pass over memory; returns whether it was possible.
-
-    Both are host arrays of one shape that share no memory. It is not possible if BLAS does not support their dtype or
-    order, if ``y`` is read-only, or if ``a`` is zero, since BLAS then adds nothing even if ``x`` is not finite.
-    """
-    added = multiple(y, a, x)
-    if added is not None:
-        added()
-    return added is not None
-
-
 class Multiple(PlainStep):
     """Adds ``a * x`` to ``y``, in one pass over memory; ``a`` may be changed."""
 
@@ -354,7 +342,9 @@ class Multiple(PlainStep):
 
 
 def multiple(y: Array, a: float, x: Array) -> Multiple | None:
-    """A function that does ``add_multiple`` on these arrays at each call; None if BLAS cannot."""
+    """A function that adds ``a * x`` to ``y`` in place, in one pass over memory; None if BLAS cannot: if it does not
+    support the dtype or the order, if ``y`` is read-only, or if ``a`` is zero, since BLAS then adds nothing even if
+    ``x`` is not finite. Both are host arrays of one shape that share no memory."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and x.flags.aligned and y.flags.carray):

@@ -18,8 +18,6 @@ from .functions import (
 from .shapes import reshape
 from .values import as_value, common_dtype
 
-__all__: list[str] = []
-
 
 @register
 def matmul(a: Any, b: Any, out: Any = None) -> Any:

@@ -12,7 +12,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.sharding import map_arrays
 
-from ..builtin.optimizers.bound_updates import Row, WeightGroup
+from ..builtin.optimizers.updating import Row, WeightGroup
 from ..core.files import open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import Checked

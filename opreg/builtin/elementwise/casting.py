@@ -19,8 +19,6 @@ from ..outputs import as_output, names_of_outputs
 from ..samples import alike
 from ..shapes.shape import declare_unchanged
 
-__all__: list[str] = []
-
 
 def pass_gradient(g: Value, ins: Sequence[Value], outs: Sequence[Value]) -> tuple[Value | None, ...]:
     """The gradient rule of an operator that returns its first input; other inputs have no gradient."""

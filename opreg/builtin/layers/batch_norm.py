@@ -17,8 +17,6 @@ from ..outputs import common_floating, like_inputs, out_like, out_or_empty_like,
 from ..samples import fold_samples
 from .normalize import layout_of, moments
 
-__all__: list[str] = []
-
 
 def _batch_fill(ins, outs, *, axis=1):
     if ins[0] is None:

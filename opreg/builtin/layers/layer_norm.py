@@ -18,8 +18,6 @@ from ..looped import by_loop, looped
 from ..outputs import like_inputs
 from ..samples import repeat_inputs, shift_axes, size_of
 
-__all__: list[str] = []
-
 
 def _with_statistics(dx: Value, loop: Sets, g: Sequence[Value | None], ins: Sequence[Value], outs: Sequence[Value]
                      ) -> Value | None:

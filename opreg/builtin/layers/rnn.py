@@ -21,8 +21,6 @@ from ..outputs import common_floating, declare_gradient, wide
 from . import rnn_layer
 from .rnn_parts import GATES, Kind, Residuals, count, kind_of, parts_of, reserve_size, views
 
-__all__: list[str] = []
-
 #: Result arrays of the caller; None for results that are not read.
 Outs = Sequence[Array | None] | None
 

@@ -17,8 +17,6 @@ from ...typing import Array, ArrayModule
 from ..outputs import add_into, common_floating, declare_gradient, wide
 from .softmax import log_softmax_of
 
-__all__: list[str] = []
-
 
 def _ctc_arguments(*, use_data_lengths, use_label_lengths):
     return ("data", "label", *(("data_lengths",) if use_data_lengths else ()),

@@ -31,8 +31,6 @@ from ..places import declare_reads, declare_writes
 from ..shapes.shape import copy_view
 from .indexing import check_some, declare_scatter, integer_indices
 
-__all__: list[str] = []
-
 
 def _columns(xp: ArrayModule, indices: Array) -> tuple:
     """The rows of an index array, one for each indexed axis."""

@@ -35,8 +35,6 @@ from ..shapes.shape import copy_view, declare_reshape, reshape_fill, stored_in
 from ..shapes.subscript import subscript_infer
 from .numpy_like_numbers import floating_of, widest_float
 
-__all__: list[str] = []
-
 Dtypes = list[np.dtype | None]
 
 # ------------------------------------------------------------------------------------------------- reshape

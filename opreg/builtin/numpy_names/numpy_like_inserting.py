@@ -19,8 +19,6 @@ from ...errors import ArgumentError
 from ..outputs import declare_array_function
 from .numpy_like_shapes import flat_shape, looked_up, reshape_value
 
-__all__: list[str] = []
-
 Axis = int | None
 
 

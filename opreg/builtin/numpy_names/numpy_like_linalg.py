@@ -25,8 +25,6 @@ from ..matrices.linalg import transposed
 from ..outputs import declare_array_function
 from .numpy_like_numbers import floating_of, widest_float
 
-__all__: list[str] = []
-
 Axes = int | tuple[int, ...] | None
 
 

@@ -24,8 +24,6 @@ from ..elementwise.binary import CONDITIONS
 from ..forms import declare_form
 from ..samples import alike
 
-__all__: list[str] = []
-
 Dtypes = list[np.dtype | None]
 
 _BOOL, _INT64 = np.dtype(np.bool_), np.dtype(np.int64)

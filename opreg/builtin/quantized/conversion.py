@@ -17,8 +17,6 @@ from ..forms import declare_form
 from ..outputs import names_of_outputs
 from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated_reach, distance, number, per_unit, real_values, to_integers
 
-__all__: list[str] = []
-
 Byte = Literal["int8", "uint8"]
 AutoByte = Literal["auto", "int8", "uint8"]
 

@@ -23,8 +23,6 @@ from ..outputs import adjoint_pair
 from ..places import declare_reads
 from ..samples import shift_axes
 
-__all__: list[str] = []
-
 _FLOAT32 = np.dtype("float32")
 
 # One of this number of elements, or fewer, are found by a partition, in an array of at least this size.

@@ -16,9 +16,6 @@ from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair, linear
 from .shape import copy_view, stored_in
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------------------------------------- blocks
 
 

@@ -16,8 +16,6 @@ from ..places import read_elements
 from ..samples import repeat_inputs
 from .shape import copy_view, is_scattered
 
-__all__: list[str] = []
-
 
 def _on_device(part: object) -> bool:
     """Whether a part of a subscript is an array on a device other than the host."""

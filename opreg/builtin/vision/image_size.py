@@ -22,8 +22,6 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule, DTypeLike
 from ..forms import declare_form
 
-__all__: list[str] = []
-
 #: Nearest, linear, cubic, area, Lanczos over eight pixels.
 Interpolation = Literal[0, 1, 2, 3, 4]
 NEAREST, LINEAR, CUBIC, AREA, LANCZOS = range(5)

@@ -16,9 +16,6 @@ from .builder import Builder, Value, dynamic, product
 from .randomness import add_dropout
 from .table import Use, says
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------------------------------------ products
 
 

@@ -17,8 +17,6 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, product
 from .table import Use, says, walk
 
-__all__: list[str] = []
-
 _BOOL = np.dtype(bool)
 
 #: ONNX's operator for each mode, and the order of this library's gates in its matrices.

@@ -32,8 +32,6 @@ from opreg.typing import Array, ArrayModule
 from ..compiler import can_compile, keep_details
 from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, are_aligned, build, frontend
 
-__all__: list[str] = []
-
 
 class _Plan(NamedTuple):
     """A convolution and what cuDNN built for it."""

@@ -28,8 +28,6 @@ from ..folds import bound_fold, groups_of
 from ..products import ChosenAlgorithm, Multiply, Product, choose, describe, multiply
 from .private import dense_backward
 
-__all__: list[str] = []
-
 
 class _Plan(NamedTuple):
     """A product with its algorithm and its arrays: the factors and the output."""

@@ -20,8 +20,6 @@ from ..tensors import computes, dtype_of
 from .parts import parts_of
 from .shapes import MOST, numbers
 
-__all__: list[str] = []
-
 #: The largest number of rounds that an array of round indices may have, and of nodes to which a model's loops are
 #: unrolled.
 _MANY, _UNROLLED = 1 << 16, 1 << 15

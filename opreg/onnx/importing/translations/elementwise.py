@@ -16,8 +16,6 @@ from ..graph import Node
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
-__all__: list[str] = []
-
 #: Unary operators, by name, with the equivalent operator of this library.
 _UNARY = {"Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan",
           "Atanh": "arctanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh", "Erf": "erf", "Exp": "exp",

@@ -15,8 +15,6 @@ from opreg.nn.ops import einsum as ours
 from ..graph import Node
 from ..rows import row
 
-__all__: list[str] = []
-
 
 class _LetteredTensor(NamedTuple):
     """A tensor with a letter for each of its axes."""

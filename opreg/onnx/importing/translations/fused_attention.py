@@ -20,8 +20,6 @@ from .parts import gather, gather_along, padded
 from .quantized import product_of_integers
 from .reductions import mat_mul
 
-__all__: list[str] = []
-
 DOMAIN = "com.microsoft"
 
 

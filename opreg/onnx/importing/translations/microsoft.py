@@ -20,8 +20,6 @@ from .parts import concat, gather
 from .quantized import dequantize, product_of_integers, q_linear_conv, quantize
 from .recurrent import lstm
 
-__all__: list[str] = []
-
 DOMAIN = "com.microsoft"
 
 row("QuantizeLinear", domain=DOMAIN)(quantize)

@@ -15,8 +15,6 @@ from ..graph import Node
 from ..rows import Host, row
 from .shapes import numbers
 
-__all__: list[str] = []
-
 
 def _sum(node: Node, x: Any, axis: Any, keepdims: bool) -> Any:
     return node.cast(ops._np_sum(x, axis=axis, keepdims=keepdims), node.dtype(x))
