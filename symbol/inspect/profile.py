@@ -282,8 +282,7 @@ def _synchronizer(plan: Plan) -> Callable[[], None]:
 
 
 def _profile_of_times(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[Sequence[float]],
-                      least: float,
-                      runs: int) -> Profile:
+                      least: float, runs: int) -> Profile:
     total = sum(map(min, times)) or 1.0
     ctx = next(iter(plan.contexts.values()))
     memory, products = memory_rate(ctx), {}
