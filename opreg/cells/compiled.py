@@ -512,4 +512,4 @@ def _graph(run: _Run) -> tuple[list[Node], list[Entry]]:
 
 
 #: The application of a compiled function on the tape: an output that no gradient reaches gets zeros.
-_TAPED = tape.Taped("compiled function", _gradients, 1 << 30, graph=_graph)
+_TAPED = tape.TapedFunction("compiled function", _gradients, 1 << 30, graph=_graph)

@@ -44,7 +44,7 @@ _FLOAT32 = np.dtype(np.float32)
 MOST_READS = 1000
 
 
-class Running(Owner, Protocol):
+class RunningCell(Owner, Protocol):
     """A Cell that runs in a trace."""
 
     _has_mode: bool
@@ -121,7 +121,7 @@ class FunctionTracer(Tracer):
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
-        self.cells: list[Running] = [] if parent is None else parent.cells
+        self.cells: list[RunningCell] = [] if parent is None else parent.cells
         self.signatures: CallSignatures = CallSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self.caller_tensors: dict[int, Any] = {}
@@ -175,7 +175,7 @@ class FunctionTracer(Tracer):
         raise LeftToPython(f"{root.title} cannot be compiled to a graph: {root.left}", root.left)
 
     @contextlib.contextmanager
-    def enter_cell(self, cell: Running) -> Iterator[bool]:
+    def enter_cell(self, cell: RunningCell) -> Iterator[bool]:
         """A context in which a Cell runs, in its mode."""
         self.reads.visit(cell)
         self.cells.append(cell)

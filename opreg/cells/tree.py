@@ -16,8 +16,8 @@ from ..errors import ArgumentError
 from .class_hooks import attributes_of
 from .tensor_base import TensorBase
 
-__all__ = ["flatten", "rebuild", "mapped", "without_constants", "tensors", "variables", "varies", "constants", "count",
-           "names", "key_of", "with_class", "LEAF", "Structure", "Mutable", "is_variable", "mutable"]
+__all__ = ["flatten", "rebuild", "map_tensors", "without_constants", "tensors", "variables", "varies", "constants",
+           "count", "names", "key_of", "with_class", "LEAF", "Structure", "Mutable", "is_variable", "mutable"]
 
 class Mutable:
     """An input in which functions are differentiated, although it is no tensor; see ``mutable``."""
@@ -235,13 +235,13 @@ def _rebuild_class(structure: Structure, parts: list[Any]) -> Any:
     return new
 
 
-def mapped(function: Callable[[Any], object], value: Any) -> Any:
+def map_tensors(function: Callable[[Any], object], value: Any) -> Any:
     """The tree with each tensor replaced by the function's result.
 
     Examples
     --------
     >>> from opreg import Tensor
-    >>> mapped(lambda x: x * 2, [1, (Tensor(2.0),)])
+    >>> map_tensors(lambda x: x * 2, [1, (Tensor(2.0),)])
     [1, (Tensor(shape=[], dtype=Float32, value= 4),)]
     """
     leaves: list[Any] = []

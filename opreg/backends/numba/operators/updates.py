@@ -23,7 +23,7 @@ from opreg.elementwise.expression import Expression
 from opreg.typing import ArrayModule
 
 from ...weights import Columns, Tables, alike, formula_of, rows_of
-from ..compiler import Function, function_of, idle, mode, steps, table_runner
+from ..compiler import Function, function_of, idle_reason, mode, steps, table_runner
 from ..values import FORMATS
 from ..vector import VECTOR
 
@@ -97,7 +97,7 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
     ``dtype`` is the dtype of the rule's scratch, if it differs from the weights'.
     """
-    compilable = None if idle() or dtype is not None else _compilable(rule, updates, attrs)
+    compilable = None if idle_reason() or dtype is not None else _compilable(rule, updates, attrs)
     if compilable is None:
         otherwise()
         return
@@ -118,7 +118,7 @@ def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
          otherwise: Callable[[], list[Callable[[], object]]]) -> list[Callable[[], object]] | str:
     """Steps that can be repeated to update weights, those of ``otherwise`` until the function is compiled; or the
     reason why there are none."""
-    reason = idle()
+    reason = idle_reason()
     if reason is not None:
         return reason
     compilable = _compilable(rule, updates, rates.attrs)
