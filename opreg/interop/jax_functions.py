@@ -21,7 +21,7 @@ from opreg.ndarray.exchange import from_dlpack
 from ..core.spec import Shape, Spec, is_floating
 from ..custom.operator import TO_JAX
 from ..errors import ArgumentError, other_count
-from .source import Program, Source, gradient_inputs
+from .source import Program, Source, gradient_inputs, numpy_dtype
 from .translation import Untranslatable, may_translate, translate
 
 __all__ = ["to_jax"]
@@ -75,7 +75,10 @@ def _inputs(source: Source, arrays: Sequence[Any], values: Mapping[str, Any]) ->
     if len(arrays) != len(names):
         raise ArgumentError(f"{source.title}: {other_count(names, len(arrays), 'array')}")
     arrays_by_name = {**dict(zip(names, arrays)), **values}
-    return [jax.numpy.asarray(arrays_by_name[name]) for name in source.inputs + source.states]
+    inputs = [jax.numpy.asarray(arrays_by_name[name]) for name in source.inputs + source.states]
+    for dtype in {value.dtype for value in inputs}:
+        numpy_dtype(str(dtype), "to_jax")
+    return inputs
 
 
 def _results(program: Program, inputs: Sequence[Any], seed: Any) -> list[Any]:
@@ -179,7 +182,7 @@ def _array(value: Any) -> NDArray:
 
 
 def _spec(value: Any) -> Spec:
-    return Spec(tuple(value.shape), np.dtype(value.dtype))
+    return Spec(tuple(value.shape), numpy_dtype(str(value.dtype), "to_jax"))
 
 
 def _struct(spec: Spec) -> Any:

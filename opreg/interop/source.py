@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,22 +26,22 @@ from ..core.addresses import address_of
 from ..core.attrs import REQUIRED, Field
 from ..core.cache import Recent
 from ..core.graph import Graph
-from ..core.invalidation import EDITION, following, keep
+from ..core.invalidation import EDITION, keep, operator_cache
 from ..core.keys import exact
 from ..core.mode import Recording
 from ..core.op import Op
 from ..core.placeholder import resolve
 from ..core.registry import find, names
 from ..core.rules import as_list
-from ..core.spec import Spec, is_floating
-from ..errors import ArgumentError, AttrError, ShapeError, UnknownOperatorError, did_you_mean, note
+from ..core.spec import Spec, as_dtype, is_floating
+from ..errors import ArgumentError, AttrError, DTypeError, ShapeError, UnknownOperatorError, did_you_mean, note
 from ..symbol import Symbol, Variable
 from ..symbol.infer import infer_specs
 
-__all__ = ["Program", "Source", "gradient_inputs"]
+__all__ = ["Program", "Source", "gradient_inputs", "numpy_dtype"]
 
 
-_PROGRAMS = following(256, "operators in other libraries")
+_PROGRAMS = operator_cache(256, "operators in other libraries")
 
 
 class Source:
@@ -329,6 +330,16 @@ def _variable_gradients(outs: Sequence[NDArray], heads: Sequence[NDArray], varia
 def gradient_inputs(dtypes: Sequence[Any], requested: Sequence[bool]) -> list[int]:
     """The indices of the inputs whose gradient is requested and exists."""
     return [i for i, (dtype, want) in enumerate(zip(dtypes, requested)) if want and is_floating(np.dtype(dtype))]
+
+
+@functools.cache
+def numpy_dtype(name: str, way: str) -> np.dtype:
+    """The dtype that another library calls ``name``; ``way`` is the converting function, for the error of a dtype that
+    arrays cannot have."""
+    try:
+        return as_dtype(name)
+    except (DTypeError, TypeError):
+        raise DTypeError(f"{way}: opreg has no arrays of {name}") from None
 
 
 @contextlib.contextmanager

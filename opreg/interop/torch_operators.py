@@ -22,10 +22,10 @@ from opreg.ndarray.exchange import from_dlpack
 
 from ..core.attrs import AsText, Field, to_text
 from ..core.keys import exact
-from ..core.spec import ANY, Shape, Spec, as_dtype
+from ..core.spec import ANY, Shape, Spec
 from ..custom.operator import TO_TORCH
-from ..errors import ArgumentError, DTypeError
-from .source import Program, Source, gradient_inputs
+from ..errors import ArgumentError
+from .source import Program, Source, gradient_inputs, numpy_dtype
 from .translation import Untranslatable, may_translate, translate
 
 __all__ = ["to_torch"]
@@ -253,7 +253,8 @@ def _torch_operator(source: Source, schema: _Schema, name: str) -> Any:
         ctx.count, ctx.attrs = len(heads), dict(keyword_only_inputs)
 
     def second_backward(ctx: Any, tops: Sequence[Any]) -> Any:
-        heads, inputs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
+        saved = ctx.saved_tensors
+        heads, inputs = saved[:ctx.count], saved[ctx.count:]
         inputs_needed = [inputs[i] for i in ctx.attrs["needs"]]
         tops = [torch.zeros_like(like) if top is None else top for top, like in zip(tops, inputs_needed)]
         gradients = again(tops, [*heads], [*inputs], **ctx.attrs)
@@ -337,7 +338,7 @@ def _array(tensor: Any) -> NDArray:
 
 
 def _spec(tensor: Any) -> Spec:
-    return Spec(tuple(map(int, tensor.shape)), _numpy_dtype(tensor.dtype))
+    return Spec(tuple(map(int, tensor.shape)), numpy_dtype(str(tensor.dtype).removeprefix("torch."), "to_torch"))
 
 
 def _empty(tensor: Any) -> Any:
@@ -359,15 +360,6 @@ def _tensors_over(arrays: Sequence[NDArray], tensors: Sequence[Any]) -> list[Any
         pointers.add(tensor.data_ptr())
         results.append(tensor)
     return results
-
-
-@functools.cache
-def _numpy_dtype(dtype: Any) -> np.dtype:
-    name = str(dtype).removeprefix("torch.")
-    try:
-        return as_dtype(name)
-    except (DTypeError, TypeError):
-        raise DTypeError(f"to_torch: opreg has no arrays of {dtype}") from None
 
 
 @functools.cache
@@ -414,9 +406,17 @@ def _dialect() -> Any:
 
         @staticmethod
         def backward(ctx: Any, *heads: Any) -> Any:
-            xs, outs = ctx.saved_tensors[:ctx.count], ctx.saved_tensors[ctx.count:]
+            saved = ctx.saved_tensors  # read once: a checkpoint computes them at each reading
+            xs, outs = saved[:ctx.count], saved[ctx.count:]
             gradients = iter(ctx.rule(heads, xs, outs))
             return None, None, *[next(gradients) if x.dtype.is_floating_point else None for x in xs]
+
+    def apply(*args: Any) -> Any:
+        if torch._C._are_functorch_transforms_active():
+            raise ArgumentError("to_torch: torch.func differentiates no operator of torch.library that has a gradient "
+                                "of its own: call torch.autograd.grad or backward(), or mx.grad, mx.hessian, mx.jvp "
+                                "of the operator here")
+        return Rule.apply(*args)
 
     class TorchDialect:
         primitives: Mapping[str, Callable[..., Any]] = {
@@ -496,10 +496,10 @@ def _dialect() -> Any:
             def backward(heads: Sequence[Any], xs: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
                 return [pull(i, heads[0], xs, outs[0]) for i in range(len(xs))]
 
-            return Rule.apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
+            return apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
 
         def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
                           xs: Sequence[Any]) -> Sequence[Any]:
-            return Rule.apply(forward, backward, *xs)
+            return apply(forward, backward, *xs)
 
     return TorchDialect()

@@ -139,6 +139,27 @@ def test_pytorch_uses_the_declared_gradient(torch: Any) -> None:
     assert x.grad.tolist() == [[5.0] * 3] * 2 and y.grad.tolist() == [[0.0] * 3] * 2
 
 
+@pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "sigmoid"])
+def test_pytorch_checkpoints_an_operator(torch: Any, make: Callable[[], Any]) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    operator = mx.operator.to_torch(make())
+    inputs = [torch.tensor(numbers(3, 4, seed=i), requires_grad=True) for i in range(2 if make in (ruled, cube) else 1)]
+    expected = torch.autograd.grad(operator(*inputs).sum(), inputs, allow_unused=True)
+    got = torch.autograd.grad(checkpoint(operator, *inputs, use_reentrant=False).sum(), inputs, allow_unused=True)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyTorch warns that it runs each sample by itself
+def test_torch_func_maps_operators_and_refuses_their_gradients(torch: Any) -> None:
+    operator, rows = mx.operator.to_torch("sigmoid"), torch.tensor(numbers(3, 4))
+    torch.testing.assert_close(torch.func.vmap(operator)(rows), torch.sigmoid(rows))
+    for function in (torch.func.grad, torch.func.hessian, torch.func.jacfwd):
+        with pytest.raises(mx.errors.ArgumentError, match="differentiates no operator"):
+            function(lambda x: operator(x).sum())(rows[0])
+
+
 @pytest.mark.filterwarnings("ignore")  # warnings of PyTorch's compiler
 @pytest.mark.parametrize("make", [swish, ruled, cube, lambda: "LayerNorm"])
 def test_torch_compile_compiles_an_operator(torch: Any, make: Callable[[], Any]) -> None:
@@ -310,6 +331,14 @@ def test_the_mode_of_a_module_is_that_of_the_cell(torch: Any) -> None:
     module(x).sum().backward()
     expected = cell.set_train(False)(mx.Tensor(x.numpy())).asnumpy()
     np.testing.assert_allclose(module(x).detach().numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_dtypes_that_arrays_cannot_have_are_errors(torch: Any, jax: Any) -> None:
+    with pytest.raises(mx.errors.DTypeError, match="to_torch: opreg has no arrays of complex64"):
+        mx.operator.to_torch("sigmoid")(torch.ones(2, dtype=torch.complex64))
+    with pytest.raises(mx.errors.DTypeError, match="to_jax: opreg has no arrays of complex64"):
+        mx.operator.to_jax("sigmoid")(jax.numpy.ones(2, "complex64"))
+
 
 
 def test_jax_functions_take_the_mode_of_a_cell(jax: Any) -> None:
