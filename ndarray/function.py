@@ -156,8 +156,9 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
     arrays."""
     slots = map(_Slot, itertools.count())
     inputs, attributes = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
-                          {name: next(slots) if isinstance(value, NDArray) else value
-                           for name, value in _without_tags(op, keywords).items()}, lambda value: isinstance(value, _Slot))
+                               {name: next(slots) if isinstance(value, NDArray) else value
+                                for name, value in _without_tags(op, keywords).items()},
+                               lambda value: isinstance(value, _Slot))
     return inputs, attributes, [name for name, value in attributes.items() if isinstance(value, _Slot)]
 
 
