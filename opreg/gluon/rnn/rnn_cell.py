@@ -68,12 +68,7 @@ class RecurrentCell(Block):
         states = []
         for info in self.state_info(batch_size):
             self.__dict__["_init_counter"] += 1
-            more = {**(info or {}), **kwargs}
-            if func is ndarray.zeros:
-                more.pop("__layout__", None)
-            else:
-                more["name"] = f"{self._prefix}begin_state_{self._init_counter}"
-            states.append(func(**more))
+            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
         return states
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
