@@ -23,8 +23,6 @@ from opreg.errors import FileFormatError, list_names
 from .formats import MINDSPORE_WRITER, READ_MINDSPORE, TEXT
 from .records import MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
-__all__: list[str] = []
-
 #: By MindSpore's name of a dtype: NumPy's name, and the dtype of the stored elements.
 _DTYPES = {"Float64": ("float64", "<f8"), "Float32": ("float32", "<f4"), "Float16": ("float16", "<f2"),
            "BFloat16": ("bfloat16", "<u2"), "Int64": ("int64", "<i8"), "Int32": ("int32", "<i4"),
