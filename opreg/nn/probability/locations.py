@@ -194,7 +194,8 @@ class Gumbel(_Located):
     def _kl(self, other: Sequence[Tensor], own: Sequence[Tensor]) -> Tensor:
         (loc, scale), (loc_b, scale_b) = own, other
         ratio, distance = scale / scale_b, (loc_b - loc) / scale_b
-        return -ops.log(ratio) + np.euler_gamma * (ratio - 1.0) + ops.expm1(distance + ops.lgamma(ratio + 1.0)) - distance
+        moment = ops.expm1(distance + ops.lgamma(ratio + 1.0))
+        return -ops.log(ratio) + np.euler_gamma * (ratio - 1.0) + moment - distance
 
 
 class LogNormal(_Located):
