@@ -81,6 +81,8 @@ RESULTS: dict[str, tuple[Any, Any]] = {
     "bert, spaces": (text.BertTokenizer(PIECES, lower_case=True, keep_whitespace=True)("I  am"),
                      ("<U5", ["i", "[UNK]", "am"])),
     "case": (text.CaseFold()("Welcome ßÀ"), ("<U11", "welcome ssà")),
+    "case of wide letters": (text.CaseFold()(["您！", "ＡＢ", "Ⅳ", "a\u00adb"]), ("<U2", ["您!", "ab", "iv", "ab"])),
+    "basic, wide": (text.BasicTokenizer(True)("您！ Ｂé"), ("<U2", ["您", "!", "be"])),
     "cases": (text.CaseFold()(["A", "B"]), ("<U1", ["a", "b"])),
     "NFKC": (text.NormalizeUTF8()("ﬁⅣ"), ("<U4", "fiIV")),
     "NFD": (text.NormalizeUTF8(NF.NFD)("é"), ("<U2", "e\u0301")),
