@@ -106,6 +106,10 @@ class _Convolution(Cell):
                 f"weight_init={self.weight_init}, bias_init={self.bias_init}, format={self.data_format}")
 
 
+#: MindSpore's name, by which programs find convolutions.
+_Conv = _Convolution
+
+
 class _Forward(_Convolution):
     def _convolve(self, x: Tensor) -> Tensor:
         padding = tuple(width for pair in self._sides for width in pair) if self.pad_mode == "pad" else 0

@@ -123,6 +123,10 @@ class BatchNorm1d(BatchNorm2d):
     _ranks = (2, 3)
 
 
+#: MindSpore's name of the base of these layers, by which programs find them.
+_BatchNorm = BatchNorm2d
+
+
 class SyncBatchNorm(BatchNorm2d):
     """``BatchNorm2d`` of data (batch, channels) or images, with statistics over the samples of all processes.
 
