@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, Protocol
 
@@ -45,6 +46,9 @@ class Watcher(Protocol):
 
     def begin_again(self) -> None:
         """Note from now on also reads of places that were read before, and those of the functions that run."""
+
+    def note_changes(self, names: Iterable[str], title: str) -> None:
+        """Note that an operator may change variables and attributes of these names."""
 
 
 class Owner(Protocol):
