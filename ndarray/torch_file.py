@@ -32,8 +32,6 @@ from .npz_file import ZIP_DAMAGE
 from .pickles import PICKLE_DAMAGE, SafeUnpickler
 from .records import DENSE_FLOOR, DENSE_RATIO, MAX_NDIM, Pairs, Record, bytes_of, decode, whole_arrays
 
-__all__: list[str] = []
-
 #: By the class of a storage: NumPy's name of the dtype, and the dtype of the stored elements without byte order.
 _STORAGES = {"DoubleStorage": ("float64", "f8"), "FloatStorage": ("float32", "f4"), "HalfStorage": ("float16", "f2"),
              "BFloat16Storage": ("bfloat16", "u2"), "LongStorage": ("int64", "i8"), "IntStorage": ("int32", "i4"),

@@ -12,8 +12,8 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from opreg.builtin.optimizers.bound_updates import Bound, Row, WeightGroup, bind
 from opreg.builtin.optimizers.update_formulas import Rates
+from opreg.builtin.optimizers.updating import Bound, Row, WeightGroup, bind
 from opreg.core.invalidation import EDITION
 from opreg.core.registry import get
 from opreg.core.versions import wrote

@@ -56,6 +56,7 @@ FLOORS = """
 LATE = {
     "opreg.command": "a subcommand is imported when it is asked for",
     "opreg.pytest_plugin": "tests of operators are made where somebody asks for them",
+    "opreg.command.launch": "systems without POSIX have no launcher, and say so when it is asked for",
     "opreg.command.parsing": "a module of the user's is imported when it is named",
     "opreg": "the front door opens names at first use",
     "opreg.onnx": "its doors open names at first use, as the front door does",

@@ -43,7 +43,7 @@ from opreg.core.spec import Shape
 from opreg.core.steps import PlainStep
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Watched", "add_multiple", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
+__all__ = ["Watched", "device_products", "matmul", "matmul_on_one_thread", "multiple", "multiplier",
            "noise", "report_other_threads", "share"]
 
 #: ``matmul`` of two arrays, and optionally the array to write to.
@@ -130,7 +130,7 @@ class _SingleThreaded:
                 _, change = _control()
                 change(self.before)
 
-    def forked(self) -> None:
+    def leave_parent_blocks(self) -> None:
         """In a forked child, end the blocks that threads of the parent were in."""
         depth, before = self.depth, self.before
         self.forget()
@@ -148,7 +148,7 @@ def _control() -> Control:
 _HOLD = _SingleThreaded()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_HOLD.forked)
+    os.register_at_fork(after_in_child=_HOLD.leave_parent_blocks)
 
 
 #: Functions of an array module that give the ``matmul`` of a back end for its arrays, or None; back ends add theirs.
@@ -235,7 +235,7 @@ def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = 
     count = a.shape[axis]
     parts = min(count, max(_PARTS, threads.count()))
     before = (slice(None),) * axis
-    cuts = [(*before, part) for part in threads.evenly(count, parts)]
+    cuts = [(*before, part) for part in threads.split_evenly(count, parts)]
     share(np, [functools.partial(np.matmul, a[cut], b[cut], out[cut]) for cut in cuts], work)
     return out
 
@@ -327,18 +327,6 @@ def _axpy(dtype: np.dtype, count: int) -> Callable[..., object] | None:
     return Watched(function, 10 * count)
 
 
-def add_multiple(y: Array, a: float, x: Array) -> bool:
-    """Add ``a * x`` to ``y`` in place, in one pass over memory; returns whether it was possible.
-
-    Both are host arrays of one shape that share no memory. It is not possible if BLAS does not support their dtype or
-    order, if ``y`` is read-only, or if ``a`` is zero, since BLAS then adds nothing even if ``x`` is not finite.
-    """
-    added = multiple(y, a, x)
-    if added is not None:
-        added()
-    return added is not None
-
-
 class Multiple(PlainStep):
     """Adds ``a * x`` to ``y``, in one pass over memory; ``a`` may be changed."""
 
@@ -354,7 +342,9 @@ class Multiple(PlainStep):
 
 
 def multiple(y: Array, a: float, x: Array) -> Multiple | None:
-    """A function that does ``add_multiple`` on these arrays at each call; None if BLAS cannot."""
+    """A function that adds ``a * x`` to ``y`` in place, in one pass over memory; None if BLAS cannot: if it does not
+    support the dtype or the order, if ``y`` is read-only, or if ``a`` is zero, since BLAS then adds nothing even if
+    ``x`` is not finite. Both are host arrays of one shape that share no memory."""
     function = _axpy(y.dtype, y.size)
     if function is None or not a or x.dtype != y.dtype or not (
             x.flags.c_contiguous and x.flags.aligned and y.flags.carray):

@@ -10,8 +10,6 @@ from opreg.core.array_module import when_opened
 from . import modules
 from .expressions import attach_compilers
 
-__all__: list[str] = []
-
 
 @when_opened
 def _attach() -> None:

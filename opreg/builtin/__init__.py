@@ -9,8 +9,6 @@ from ..core.registry import REGISTERED, alias
 from ..core.slots import import_all
 from ..core.value import document
 
-__all__: list[str] = []
-
 _NAMES = {module.name for module in pkgutil.walk_packages(__path__, f"{__name__}.")} - {f"{__name__}.__main__"}
 import_all(sorted(_NAMES))
 

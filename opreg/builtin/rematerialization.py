@@ -16,8 +16,6 @@ from ..core.value import Value
 from .elementwise.activation import dropout
 from .layers.batch_norm import batch_norm, batch_norm_with_relu
 
-__all__: list[str] = []
-
 
 @dropout.recompute
 def dropout_again(ins: Sequence[Value], outs: Sequence[Value], *, axes: tuple[int, ...]) -> Value:

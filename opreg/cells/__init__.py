@@ -8,6 +8,4 @@ from __future__ import annotations
 
 from ..core import slots
 
-__all__: list[str] = []
-
 slots.load("methods of tensors")  # functions of opreg.nn.ops

@@ -153,7 +153,7 @@ class Reads:
         self._settings: dict[str, Any] = {}
 
     @property
-    def counted(self) -> bool:
+    def has_counted(self) -> bool:
         """Whether Cells, Parameters or settings were read, which count their changes."""
         return bool(self._noted or self._settings)
 

@@ -7,7 +7,6 @@ import math
 import os
 
 from opreg.core.files import open_to_read
-from opreg.distributed import launch
 from opreg.errors import ArgumentError
 
 __all__ = ["configure", "run"]
@@ -30,6 +29,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.m and not os.path.exists(os.path.join(options.program, "__main__.py")):
         with open_to_read(options.program):
             pass
+    from opreg.distributed import launch  # an error on systems without POSIX
+
     limit = {} if options.timeout is None else {"OPREG_DISTRIBUTED_TIMEOUT": str(options.timeout)}
     program = [*(["-m"] if options.m else []), options.program, *options.args]
     return launch.run(options.n, program, {**os.environ, **limit})

@@ -1,3 +1,1 @@
 """The core: values, operators and graphs; how they are declared, found, run and differentiated."""
-
-__all__: list[str] = []

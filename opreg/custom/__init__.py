@@ -1,3 +1,1 @@
 """Operators that users write: the classes and functions that declare them, and the operators made from them."""
-
-__all__: list[str] = []

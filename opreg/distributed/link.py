@@ -9,13 +9,19 @@ too, and becomes that of rank 0. ``mpiexec`` would read it, and fail if the prog
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import socket
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+
+from ..errors import OpError
+
+try:
+    import fcntl
+except ModuleNotFoundError:
+    raise OpError("processes are started and connected only on a system with POSIX, such as Linux") from None
 
 __all__ = ["Launcher", "hold_rank", "inherited_descriptor", "wait_for_others", "LINK", "LOCK", "SINCE", "STDIN",
            "PATIENCE"]

@@ -1,3 +1,1 @@
 """Element-wise operators as expressions: traced once, differentiated, composed, and run in tiles."""
-
-__all__: list[str] = []

@@ -2,5 +2,3 @@
 
 The folder ``examples`` of the sources has more, which are not part of the package.
 """
-
-__all__: list[str] = []

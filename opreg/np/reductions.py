@@ -21,8 +21,6 @@ from .functions import (
 from .shapes import concatenate
 from .values import as_value
 
-__all__: list[str] = []
-
 
 def _totals(name: str, operator: str, keeps: bool) -> None:
     def function(a: Any, axis: Any = None, dtype: DTypeLike = None, out: Any = None, keepdims: bool = False) -> Any:

@@ -23,8 +23,6 @@ from .functions import (
 from .shapes import reshape
 from .values import as_value, new_array
 
-__all__: list[str] = []
-
 
 def _along(value: Any, axis: int, part: Any) -> Any:
     """A part along an axis, counted from either end: a slice, or indices."""

@@ -15,7 +15,7 @@ from opreg.ndarray import zeros
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.sparse_rules import update_weight
 
-from ..builtin.optimizers.bound_updates import Row, WeightGroup
+from ..builtin.optimizers.updating import Row, WeightGroup, update_together
 from ..core.attrs import Amount
 from ..core.cache import cached
 from ..core.mode import MODE
@@ -333,7 +333,7 @@ class Optimizer(Checked):
         rows = self.rows_of(updates)
         for alike in self.count_updates(rows):
             rule, ctx = get(alike.operator).kernels[0].rule, alike.ctx
-            ctx.run(vars(rule.function)["together"], ctx.xp, updates=[
+            ctx.run(update_together, ctx.xp, vars(rule.function)["rule"], [
                 (rows[i].arrays[0], rows[i].arrays) for i in alike.members], **rule.select(alike.attrs))
         wrote_held(array for _, weight, _, state in updates for array in (weight, *self._operator(state)[1]))
 

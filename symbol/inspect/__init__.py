@@ -1,5 +1,3 @@
 """Inspection of plans: explanations, profiles, estimates, memory use, checks, and monitors."""
 
 from __future__ import annotations
-
-__all__: list[str] = []

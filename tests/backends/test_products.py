@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from opreg import autograd, nd
 from opreg.backends import blas
 from opreg.backends.numba import compiler
-from opreg.builtin.optimizers import optimizer_updates as updates
 from opreg.core import threads
 from opreg.core.launch import Call, prepare
 from opreg.core.registry import get
@@ -366,7 +365,7 @@ def test_blas_adds_a_multiple_of_an_array_to_another(dtype, count):
     y, x = numbers(count, dtype=dtype), numbers(count, dtype=dtype, seed=1)
     x[0] = NAN
     want = y - 0.3 * x.astype("float64")
-    assert blas.add_multiple(y, -0.3, x)
+    blas.multiple(y, -0.3, x)()
     np.testing.assert_allclose(y, want, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-6)
 
 
@@ -377,14 +376,12 @@ def test_blas_adds_a_multiple_of_an_array_to_another(dtype, count):
     (1.0, np.frombuffer(numbers(4).tobytes(), "float32"), numbers(4)),
 ])
 def test_blas_does_not_add_multiples_of_unsuitable_arrays(a, y, x):
-    before = y.copy()
-    assert not blas.add_multiple(y, a, x)
-    np.testing.assert_array_equal(y, before)
+    assert blas.multiple(y, a, x) is None
 
 
 @pytest.mark.parametrize("attrs", [
     {"lr": 0.1}, {"lr": 0.1, "wd": 0.01, "rescale_grad": 1 / 64}, {"lr": 0.1, "clip_gradient": 0.5}, {"lr": 0.0}])
-@pytest.mark.parametrize("count", [10, updates.LONG, 300_000])
+@pytest.mark.parametrize("count", [10, 300_000])
 @pytest.mark.parametrize("inplace", [True, False])
 def test_sgd_of_long_arrays_equals_the_reference(attrs, count, inplace):
     weight, grad = numbers(count), numbers(count, seed=1)

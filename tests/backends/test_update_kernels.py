@@ -13,7 +13,7 @@ pytest.importorskip("numba")
 
 import opreg as mx
 from opreg.backends.numba import compiler, updates
-from opreg.builtin.optimizers import optimizer_updates, updating
+from opreg.builtin.optimizers import updating
 from opreg.builtin.optimizers.update_formulas import Formula
 from opreg.core import threads
 from opreg.core.registry import get
@@ -70,8 +70,7 @@ def moved(name: str, kernels: str, arrays: list[mx.nd.NDArray], inplace: bool = 
                                             (CLIPPED, "float64")],
                          ids=["plain", "decayed", "clipped", "clipped in float64"])
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_updates_equal_numpy(name, options, dtype, calls, monkeypatch):
-    monkeypatch.setattr(optimizer_updates, "add_multiple", lambda *_: False)  # BLAS is asked first
+def test_compiled_updates_equal_numpy(name, options, dtype, calls):
     if name == "ftml_update":
         options = {key.replace("clip_gradient", "clip_grad"): value for key, value in options.items()}
     for inplace in (True, False):
@@ -81,23 +80,6 @@ def test_compiled_updates_equal_numpy(name, options, dtype, calls, monkeypatch):
         for one, other in zip(found, expected):
             np.testing.assert_allclose(one, other, rtol=3e-6 if dtype == "float32" else 1e-14, atol=1e-7)
     assert len(calls) == 2
-
-
-@pytest.mark.parametrize("options, size, compiled", [
-    ({}, SIZE, False), ({}, updating.TILE + 1, True), (dict(wd=0.01), SIZE, True),
-    (dict(clip_gradient=0.3), SIZE, True),
-], ids=["plain", "longer than a tile", "decayed", "clipped"])
-def test_sums_that_blas_adds_at_once_are_not_compiled(options, size, compiled, calls, monkeypatch):
-    def added(y, a, x):
-        y += np.float32(a) * x
-        return True
-
-    monkeypatch.setattr(optimizer_updates, "add_multiple", added)
-    arrays = arrays_of("sgd_update", "float32", size)
-    found = moved("sgd_update", "numba", arrays, **options)
-    assert len(calls) == compiled
-    for one, other in zip(found, moved("sgd_update", "numpy", arrays, **options)):
-        np.testing.assert_allclose(one, other, rtol=3e-6, atol=1e-7)
 
 
 def test_nan_stays_nan():

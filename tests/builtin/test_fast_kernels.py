@@ -144,7 +144,7 @@ def test_updates_of_many_weights_equal_single_updates(name, dtype, cut):
     with np.errstate(all="ignore"):
         for arrays in one:
             rule.function(np, *arrays, out=arrays[0], **attrs)
-        rule.function.together(np, updates=[(arrays[0], arrays) for arrays in other], **attrs)
+        updates.update_together(np, rule.function.rule, [(arrays[0], arrays) for arrays in other], **attrs)
     for expected, found in zip(one, other):
         for a, b in zip(expected, found):
             np.testing.assert_array_equal(a, b)
@@ -156,8 +156,8 @@ def test_gathered_weights_take_no_fresh_memory():
     function = get("adam_update").kernels[0].rule.function
 
     def move():
-        function.together(np, updates=[(arrays[0], arrays) for arrays in weights], lr=0.1, beta1=0.9, beta2=0.999,
-                          epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0)
+        updates.update_together(np, function.rule, [(arrays[0], arrays) for arrays in weights], lr=0.1, beta1=0.9,
+                                beta2=0.999, epsilon=1e-8, wd=0.0, rescale_grad=1.0, clip_gradient=-1.0)
 
     move()
     tracemalloc.start()

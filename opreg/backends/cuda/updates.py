@@ -8,7 +8,7 @@ addresses of the arrays; it is cached as long as they live.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -109,40 +109,42 @@ def move(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update]
 
     ``dtype`` is the dtype of the rule's scratch, if it differs from the weights'.
     """
-    stored = updates[0][0].dtype
-    formula = formula_of(rule, updates, attrs) if dtype is None and stored.name in STORED else None
-    table = None if formula is None or missing(formula.expression) else _TABLES.of(
-        formula.columns, functools.partial(_table, xp))
-    if formula is None or table is None:
+    formula = formula_of(rule, updates, attrs) if dtype is None else None
+    launch = None if formula is None else _launch(xp, rule, formula.expression, formula.columns, formula.apart,
+                                                  lambda kind, _: map(kind, formula.numbers))
+    if isinstance(launch, Launch):
+        launch()
+    else:
         otherwise()
-        return
-    lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(formula.expression, len(updates[0][1]), formula.apart, stored, lanes), "updates",
-                       getattr(rule, "__name__", ""))
-    number = _NUMBER[computed_in(stored)]
-    kernel((grid_of(xp, table.rows * _BLOCK, _BLOCK),), (_BLOCK,),
-           (table.numbers, np.uint32(table.rows), *[number(scalar) for scalar in formula.numbers]))
 
 
 def bind(xp: ArrayModule, rule: Callable[..., object], updates: Sequence[Update], rates: Rates,
          otherwise: object) -> list[Callable[[], object]] | str:
     """A launch that can be repeated to update weights, with rates in the device's memory; or the reason why there is
     none."""
-    stored = updates[0][0].dtype
+    launch = _launch(xp, rule, rates.expression, [arrays for _, arrays in updates], False,
+                     lambda kind, like: [_on_device(xp, rates, np.dtype(kind), like)], True)
+    return launch if isinstance(launch, str) else [launch]
+
+
+def _launch(xp: ArrayModule, rule: Callable[..., object], expression: Expression, columns: Columns, apart: bool,
+            rates: Callable[[type[np.generic], Array], Iterable[object]], in_array: bool = False) -> Launch | str:
+    """The launch of the kernel of an expression, or the reason why there is none. ``rates`` gives its last arguments,
+    from their type and an array of the device."""
+    stored = columns[0][0].dtype
     if stored.name not in STORED:
         return f"dtype {stored}: kernels are compiled for {', '.join(STORED)}"
-    lacking = missing(rates.expression)
+    lacking = missing(expression)
     if lacking:
         return f"{lacking} has no statement in CUDA C++"
-    table = _table(xp, [arrays for _, arrays in updates])
+    table = _TABLES.of(columns, functools.partial(_table, xp))
     if table is None:
         return "arrays that are not laid out alike, side by side"
     lanes = 16 // stored.itemsize if table.aligned else 1
-    kernel = kernel_of(xp, source(rates.expression, len(updates[0][1]), False, stored, lanes, True), "updates",
+    kernel = kernel_of(xp, source(expression, len(columns[0]) - apart, apart, stored, lanes, in_array), "updates",
                        getattr(rule, "__name__", ""))
-    numbers = _on_device(xp, rates, np.dtype(_NUMBER[computed_in(stored)]), table.numbers)
-    return [Launch(kernel, grid_of(xp, table.rows * _BLOCK, _BLOCK), _BLOCK,
-                   (table.numbers, np.uint32(table.rows), numbers))]
+    return Launch(kernel, grid_of(xp, table.rows * _BLOCK, _BLOCK), _BLOCK,
+                  (table.numbers, np.uint32(table.rows), *rates(_NUMBER[computed_in(stored)], table.numbers)))
 
 
 def _on_device(xp: ArrayModule, rates: Rates, dtype: np.dtype, like: Array) -> Array:

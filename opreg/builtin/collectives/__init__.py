@@ -1,3 +1,1 @@
 """Operators between processes."""
-
-__all__: list[str] = []

@@ -19,8 +19,6 @@ from ...errors import NotDifferentiableError, ShapeError
 from ...typing import Array
 from ..outputs import linear
 
-__all__: list[str] = []
-
 #: Reductions of the values of several ranks; ``avg`` is MindSpore's word for the mean.
 Reduction = Literal["sum", "mean", "avg", "max", "min", "prod"]
 

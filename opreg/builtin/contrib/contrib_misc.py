@@ -8,9 +8,6 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, declare_array_function, wide
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------------------------ Fourier transforms
 
 

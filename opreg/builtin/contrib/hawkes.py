@@ -7,8 +7,6 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import declare_gradient, wide
 
-__all__: list[str] = []
-
 
 @declare(name="_contrib_hawkesll", types="T:floating,T,T,T,T,I=int32,T,T->T,T", outputs=("output", "out_state"))
 def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):

@@ -1,3 +1,1 @@
 """Element-wise operators."""
-
-__all__: list[str] = []

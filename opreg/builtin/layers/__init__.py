@@ -1,3 +1,1 @@
 """Operators of layers and losses."""
-
-__all__: list[str] = []

@@ -34,8 +34,6 @@ from ..outputs import (
 from ..shapes.shape import declare_unchanged, stored_in
 from .softmax import softmax_of
 
-__all__: list[str] = []
-
 Normalization = Literal["batch", "null", "valid"]
 
 #: Dtypes of data and output, one floating dtype; a label may have another one, and has the same by default.

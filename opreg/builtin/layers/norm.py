@@ -16,9 +16,6 @@ from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import adjoint_pair, wide
 
-__all__: list[str] = []
-
-
 # -------------------------------------------------------------------------------------- L2Normalization
 
 #: Attributes of the operator ``sum`` for the axes of each mode.

@@ -1,3 +1,1 @@
 """Operators that read and write at indices."""
-
-__all__: list[str] = []

@@ -19,8 +19,6 @@ from ..places import declare_reads, declare_writes
 from ..shapes.shape import constant
 from .indexing import check_some
 
-__all__: list[str] = []
-
 
 def _names(*, use_sequence_length: bool) -> tuple[str, ...]:
     return ("data", "sequence_length") if use_sequence_length else ("data",)

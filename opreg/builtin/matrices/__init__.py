@@ -1,3 +1,1 @@
 """Products of matrices, and linear algebra."""
-
-__all__: list[str] = []

@@ -18,8 +18,6 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import declare_array_function
 
-__all__: list[str] = []
-
 _FLOAT32, _INT32 = np.dtype(np.float32), np.dtype(np.int32)
 
 

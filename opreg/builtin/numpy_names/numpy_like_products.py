@@ -18,9 +18,6 @@ from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 
-__all__: list[str] = []
-
-
 # ------------------------------------------------------------------------------------- sums over pairs of axes
 
 

@@ -29,8 +29,6 @@ from ..reductions.reduce import declare_arg_reduction, spreads, types_of_totals
 from ..samples import shift_axes
 from .numpy_like_numbers import widest_float
 
-__all__: list[str] = []
-
 Axes = int | tuple[int, ...] | None
 Dtypes = list[np.dtype | None]
 

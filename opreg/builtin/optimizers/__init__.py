@@ -1,3 +1,1 @@
 """Operators that update weights."""
-
-__all__: list[str] = []

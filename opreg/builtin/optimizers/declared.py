@@ -20,7 +20,7 @@ from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
-from ..outputs import numbered
+from ..outputs import names_of_outputs
 from .update_formulas import Formula
 from .updating import Update, single, update_together, widened
 
@@ -30,8 +30,7 @@ __all__ = ["each_weight", "groups", "grouped", "update", "updates"]
 _OWN = ("lr", "wd", "eta")
 
 
-def update(function: Callable | None = None, /, *, faster: Callable[[Formula], Callable] | None = None,
-           **options: Any) -> Any:
+def update(function: Callable | None = None, /, **options: Any) -> Any:
     """Declare the update of a weight by a formula.
 
     The function's parameters are those of the operator: weight, gradient, states, and keyword-only attributes. Its body
@@ -41,8 +40,6 @@ def update(function: Callable | None = None, /, *, faster: Callable[[Formula], C
     ----------
     function : callable
         The formula; its name is the operator's unless ``name`` is given.
-    faster : function
-        A function of the formula that returns a faster rule with the same results.
     **options
         See ``updates``.
 
@@ -59,14 +56,12 @@ def update(function: Callable | None = None, /, *, faster: Callable[[Formula], C
     (array([0.5, 0.5], dtype=float32), array([-0.5, -0.5], dtype=float32))
     """
     if function is None:
-        return lambda function: update(function, faster=faster, **options)
-    formula = Formula(function)
-    return updates(function, formula if faster is None else faster(formula), **options)
+        return lambda function: update(function, **options)
+    return updates(function, Formula(function), **options)
 
 
 def updates(function: Callable, rule: Callable, *, name: str | None = None, aliases: Sequence[str] = (),
-            tail: int = 0, at_once: Callable[..., bool] | None = None, halves: bool = False, several: bool = False,
-            preloaded: bool = False) -> Op:
+            tail: int = 0, halves: bool = False, several: bool = False, preloaded: bool = False) -> Op:
     """Declare the updates that run a rule.
 
     Parameters
@@ -79,8 +74,6 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         The name, by default that of the function, and further names.
     tail : int
         Number of scalar inputs after the states.
-    at_once
-        See ``updating.single``.
     halves : bool
         Whether to declare ``mp_<name>``, which updates a float32 copy of the weight, too.
     several, preloaded : bool
@@ -93,7 +86,7 @@ def updates(function: Callable, rule: Callable, *, name: str | None = None, alia
         The first operator.
     """
     op: Op = declare(function, name=name, aliases=aliases, inplace=(0,), **_update_signature(function, tail, False))
-    op.kernel()(single(rule, at_once))  # no body: it moves states
+    op.kernel()(single(rule))  # no body: it moves states
     forms = [(op, False)]
     if halves:
         wide = _register_variant(op, "mp_{}", "``{}`` of a float32 copy of the weight.", op.signature.schema.fields,
@@ -195,7 +188,7 @@ def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[s
     def arguments(**attrs: Any) -> list[str]:
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
 
-    return dict(arguments=arguments, outputs=lambda **attrs: numbered(attrs[count]), per_instance=True,
+    return dict(arguments=arguments, outputs=lambda **attrs: names_of_outputs(attrs[count]), per_instance=True,
                 mutates=_states(len(parts)))
 
 

@@ -19,8 +19,6 @@ from .declared import each_weight, grouped, groups
 from .optimizer_updates import lamb_direction, lamb_step
 from .updating import single, update_together
 
-__all__: list[str] = []
-
 ADAM = ("weight", "grad", "mean", "var")
 
 

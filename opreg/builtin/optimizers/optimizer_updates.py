@@ -11,11 +11,6 @@ is added to it.
 
 from __future__ import annotations
 
-import functools
-
-import numpy as np
-
-from ...backends.blas import add_multiple, multiple
 from ...core.registry import declare
 from ...core.spec import show
 from ...elementwise.expression import sign, sqrt, where
@@ -24,16 +19,6 @@ from ..forms import declare_form
 from .declared import update, updates
 from .update_formulas import Formula, adam_step, average, clipped, correction, leader_step, rms_step, trust_ratio
 from .updating import single
-
-__all__: list[str] = []
-
-# Number of elements from which one pass of BLAS is worth its call.
-LONG = 1 << 14
-
-
-def _zero(value: object) -> bool:
-    """Whether a value is the number zero; never true for arrays."""
-    return isinstance(value, (int, float)) and value == 0
 
 
 def _rescale(grad, rescale_grad, clip_gradient, factor=1.0):
@@ -61,55 +46,7 @@ def _clip_with_decay(weight, grad, wd, rescale_grad, clip_gradient):
 # --------------------------------------------------------------------------- stochastic gradient descent
 
 
-def _adds(new, lr, clip_gradient, **_):
-    """Whether ``lr * g`` can be subtracted in one pass of BLAS."""
-    return new.size >= LONG and clip_gradient < 0 and isinstance(lr, float)
-
-
-def _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
-    """Subtract ``lr * g`` by BLAS; return whether it was possible."""
-    return _adds(new, lr, clip_gradient) and add_multiple(new, -lr * rescale_grad, grad)
-
-
-def _add_gradient(new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-    return weight is new and _zero(wd) and _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient)
-
-
-def _by_blas(formula):
-    """The rule of gradient descent that uses BLAS where possible."""
-
-    def sgd(xp, tmp, new, weight, grad, *, lr, wd, rescale_grad, clip_gradient):
-        # a whole weight, not a tile that one of several threads processes
-        if new.size >= LONG and weight is new and xp is np:
-            if not _zero(wd):
-                xp.multiply(weight, 1.0 - lr * wd, out=new)
-                wd = 0.0
-            if _subtract_by_blas(new, grad, lr, rescale_grad, clip_gradient):
-                return
-        formula(xp, tmp, new, weight, grad, lr=lr, wd=wd, rescale_grad=rescale_grad, clip_gradient=clip_gradient)
-
-    def bound(rates, new, arrays, scratch):
-        weight, grad = arrays
-        attrs, added = rates.attrs, None
-        if _adds(new, **attrs) and weight is new:
-            added = multiple(new, -attrs["lr"] * attrs["rescale_grad"], grad)
-        if added is None:
-            return formula.bound(rates, new, arrays, scratch)
-
-        def change(numbers):
-            added.a = -attrs["lr"] * attrs["rescale_grad"]
-            left[...] = 1.0 - attrs["lr"] * attrs["wd"]
-
-        left = np.empty((), new.dtype)
-        rates.keep(change)
-        return [added] if _zero(attrs["wd"]) else [functools.partial(np.multiply, weight, left, new), added]
-
-    sgd.traced, sgd.bound = formula.traced, bound  # type: ignore[attr-defined]  # what is compiled, and what is bound
-    return sgd
-
-
-@update(aliases=("_sparse_sgd_update",), faster=_by_blas, at_once=_add_gradient, halves=True, several=True,
-        preloaded=True)
+@update(aliases=("_sparse_sgd_update",), halves=True, several=True, preloaded=True)
 def sgd_update(weight, grad, *, lr: float, wd: float = 0.0, rescale_grad: float = 1.0,
                clip_gradient: float = -1.0, lazy_update: bool = True):
     """Gradient descent: ``weight - lr * (g + wd * weight)``."""

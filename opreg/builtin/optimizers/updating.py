@@ -1,9 +1,11 @@
-"""Execution of optimizer updates: in tiles, for several weights at once, on several threads.
+"""Execution of optimizer updates: in tiles, for several weights at once, on several threads; at once, or as functions
+without arguments that are bound to the arrays.
 
 A rule is one function, ``rule(xp, tmp, new, weight, grad, *states, **attrs)``, that can be applied to any part of the
 arrays: ``new`` may be the weight, ``tmp(i)`` is the i-th scratch array of its shape. On the host a large array is
 processed in tiles by several threads, so that a tile stays in the cache and scratch arrays are small. If several
-weights have the same rule, small ones are copied to one array, and one call serves all of them.
+weights have the same rule, small ones are copied to one array, and one call serves all of them. Bound updates read
+rates and step counts from memory, so these may change between runs.
 """
 
 from __future__ import annotations
@@ -17,14 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import threads
-from ...core.host_memory import OwnWorkspace
+from ...core.host_memory import OwnWorkspace, Workspace
 from ...core.processor import processor
-from ...core.rules import Attrs
+from ...core.rules import Attrs, Rule
 from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
+from .update_formulas import Rates
 
-__all__ = ["GroupUpdater", "Update", "divided", "group_updaters", "single", "update_together", "widened"]
+__all__ = ["Bound", "GroupUpdater", "Row", "Update", "WeightGroup", "bind", "group_updaters", "single",
+           "update_together", "widened"]
 
 # Number of elements up to which no faster kernel is sought.
 SMALL = 1 << 14
@@ -32,7 +36,8 @@ SMALL = 1 << 14
 TILE = max(2 * SMALL, min(1 << 17, processor().l2 // 8))
 # Weights are concatenated for a common update if they have at most GATHERED elements and there are at least MANY of
 # them. For larger or fewer weights, copying takes longer than separate calls.
-GATHERED, MANY = 1 << 12, 6
+# There must be _BOUND of them where calls are bound, which cost less.
+GATHERED, MANY, _BOUND = 1 << 12, 6, 16
 # Number of elements from which another thread is worth waking.
 SHARED = 1 << 18
 
@@ -67,6 +72,60 @@ class GroupUpdater(NamedTuple):
 
 #: Group updaters of back ends.
 group_updaters: list[GroupUpdater] = []
+
+
+class Row(NamedTuple):
+    """A weight, and the operator that updates it.
+
+    Attributes
+    ----------
+    weight : int or str
+        Key of the weight.
+    operator : str
+        Name of the operator.
+    ctx : Context
+        Its device.
+    kind : int
+        Equal for weights that can be updated together: with the same operator, context and dtype.
+    arrays : list of arrays
+        Weight, gradient and states.
+    """
+
+    weight: int | str
+    operator: str
+    ctx: Any
+    kind: int
+    arrays: list[Array]
+
+
+class WeightGroup(NamedTuple):
+    """Indices of weights that one operator updates with the same attributes."""
+
+    operator: str
+    ctx: Any
+    attrs: dict[str, Any]
+    members: list[int]
+
+
+class Bound(NamedTuple):
+    """Bound updates that run in each step.
+
+    Attributes
+    ----------
+    kernel : str
+        Name of the kernel.
+    declined : list of (str, str)
+        Other kernels, and the reason why each declined.
+    functions : list of functions without arguments
+        Functions that update the weights by one step.
+    rates : Rates
+        Rates that the functions read.
+    """
+
+    kernel: str
+    declined: list[tuple[str, str]]
+    functions: list[Callable[[], object]]
+    rates: Rates
 
 
 # Number of shapes whose scratch is cached.
@@ -120,35 +179,32 @@ def update_together(xp: ArrayModule, rule: Callable, updates: Sequence[Update], 
     if len(updates) == 1 and xp is np and new.size <= SMALL:
         rule(xp, _scratch(xp, new, dtype), new, *arrays, **attrs)
         return
-    run = _by_tiles if xp is np else functools.partial(_run_with_functions, xp)
+    run = functools.partial(_run, xp, rule, updates, dtype, attrs)
     for updater in group_updaters:
         if updater.serves(xp):
-            updater.move(xp, rule, updates, dtype, attrs, functools.partial(run, rule, updates, dtype, attrs))
+            updater.move(xp, rule, updates, dtype, attrs, run)
             return
-    run(rule, updates, dtype, attrs)
+    run()
 
 
-def _run_with_functions(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs
-                        ) -> None:
-    """Run a rule with the functions of any array module."""
-    for update in updates:
-        _apply(xp, rule, dtype, attrs, *update)
-
-
-def _by_tiles(rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
-    """Run a rule on the host with ufuncs, tile by tile."""
-    parts, groups = divided(updates, MANY)
+def _run(xp: ArrayModule, rule: Callable, updates: Sequence[Update], dtype: np.dtype | None, attrs: Attrs) -> None:
+    """Run a rule with the functions of any array module, on the host tile by tile."""
+    parts, groups = _divided(updates, MANY) if xp is np else (updates, [])
+    apply = functools.partial(_apply, xp, rule, dtype, attrs)
+    work = [functools.partial(apply, *part) for part in parts]
+    work += [functools.partial(_run_gathered, apply, group) for group in groups]
     size = sum([new.size for new, _ in parts])
     if size <= SMALL and not groups:  # such weights are updated like a single one
-        for part in parts:
-            _apply(np, rule, dtype, attrs, *part)
-        return
-    work = [functools.partial(_apply, np, rule, dtype, attrs, *part) for part in parts]
-    work += [functools.partial(_gather, rule, dtype, attrs, group) for group in groups]
-    threads.run(work, shared=size >= SHARED)
+        threads.call_all(work)
+    else:
+        threads.run(work, shared=xp is np and size >= SHARED)
 
 
-def divided(updates: Sequence[Update], many: int) -> tuple[list[Update], list[list[Update]]]:
+def _run_gathered(apply: Callable[[Array, Sequence[Array]], None], updates: Sequence[Update]) -> None:
+    threads.call_all(_gathered(lambda *flat, scratch: [functools.partial(apply, *flat)], updates, _tile_scratch.array))
+
+
+def _divided(updates: Sequence[Update], many: int) -> tuple[list[Update], list[list[Update]]]:
     """Weights to update one by one, in parts, and groups of at least ``many`` small weights to update together."""
     if len(updates) < many and sum(new.size for new, _ in updates) <= TILE:
         return list(updates), []
@@ -196,22 +252,77 @@ def _groups(updates: Sequence[Update]) -> list[list[Update]]:
     return groups
 
 
-def _gather(rule: Callable, dtype: np.dtype | None, attrs: Attrs, updates: Sequence[Update]) -> None:
-    """Run a rule on concatenated copies, and write back new weights and states."""
-    size = sum([new.size for new, _ in updates])
-    flat = [np.concatenate([a if a.ndim == 1 else a.reshape(-1) for a in column],
-                           out=_tile_scratch.array(("gathered", i), (size,), column[0].dtype))
-            for i, column in enumerate(zip(*[arrays for _, arrays in updates]))]
-    _apply(np, rule, dtype, attrs, flat[0], flat)
-    start = 0
-    for new, arrays in updates:
-        end = start + new.size
-        for array, whole in zip((new, *arrays[2:]), (flat[0], *flat[2:])):
-            if array.ndim == 1:
-                array[:] = whole[start:end]
-            else:
-                array.reshape(-1)[:] = whole[start:end]
-        start = end
+def _gathered(run: Callable[..., list[Callable[[], object]]], updates: Sequence[Update], scratch: Callable[..., Array]
+              ) -> list[Callable[[], object]]:
+    """Functions that update concatenated copies by those of ``run(new, arrays, scratch)``, and write back new weights
+    and states."""
+    columns = [[a if a.ndim == 1 else a.reshape(-1) for a in column]
+               for column in zip(*[arrays for _, arrays in updates])]
+    ends = list(itertools.accumulate([new.size for new, _ in updates]))
+    # Negative scratch numbers, which no formula uses.
+    flat = [scratch(-1 - i, (ends[-1],), column[0].dtype) for i, column in enumerate(columns)]
+    functions: list[Callable[[], object]] = [functools.partial(np.concatenate, column, 0, whole)
+                                             for column, whole in zip(columns, flat)]
+    functions += run(flat[0], flat, scratch=scratch)
+    for i in (0, *range(2, len(columns))):
+        functions += [functools.partial(array.__setitem__, Ellipsis, flat[i][end - array.size:end])
+                      for array, end in zip(columns[i], ends)]
+    return functions
+
+
+def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:
+    """A function that updates weights in place, by the kernel of an operator whose rule is a formula.
+
+    The results are those of ``update_together``.
+    """
+    rule = vars(kernel.function)["rule"]
+    rates = Rates(rule.traced, len(updates[0][1]), attrs)
+    ufuncs = functools.partial(_ufuncs, rule, updates, rates)
+    declined: list[tuple[str, str]] = []
+    for updater in group_updaters:
+        if updater.serves(xp):
+            attempt = updater.bind(xp, rule, updates, rates, ufuncs)
+            if not isinstance(attempt, str):
+                return Bound(updater.name, declined, attempt, rates)
+            declined.append((updater.name, attempt))
+    if xp is np:
+        return Bound("ufuncs", declined, ufuncs(), rates)
+    return Bound("reference", declined,
+                 [_RatesByRun(functools.partial(update_together, xp, rule, updates), kernel, rates)], rates)
+
+
+class _RatesByRun:
+    """A function that takes rates, Python numbers, in each run."""
+
+    __slots__ = ("function", "kernel", "rates")
+    capturable = False
+
+    def __init__(self, function: Callable[..., None], kernel: Rule, rates: Rates):
+        self.function, self.kernel, self.rates = function, kernel, rates
+
+    def __call__(self) -> None:
+        self.function(**self.kernel.select(self.rates.attrs))
+
+
+def _ufuncs(rule: Any, updates: Sequence[Update], rates: Rates) -> list[Callable[[], object]]:
+    """Functions that update weights on the host by ufuncs, in the order of ``_run``."""
+    parts, groups = _divided(updates, _BOUND)
+    run = functools.partial(rule.bound, rates)
+    work: list[tuple[int, Callable[..., list[Callable[[], object]]]]] = [
+        (part[0].size, functools.partial(run, *part)) for part in parts]
+    work += [(sum(new.size for new, _ in group), functools.partial(_gathered, run, group)) for group in groups]
+    if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
+        workspace = Workspace(spare=4 * TILE)
+        return [function for _, make in work for function in make(workspace.array)]
+    # Each thread's share has its own scratch; there are more than threads, since one may have to wait.
+    ends = list(itertools.accumulate(size for size, _ in work))
+    shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
+    for (_, make), end in zip(work, ends):
+        share = (end - 1) * 2 * threads.count() // ends[-1]
+        workspace, functions = shares.setdefault(share, (Workspace(spare=4 * TILE), []))
+        functions += make(workspace.array)
+    return [functools.partial(threads.run, [functools.partial(threads.call_all, functions)
+                                            for _, functions in shares.values()])]
 
 
 def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
@@ -232,17 +343,13 @@ def widened(rule: Callable, tail: int = 0, moves: bool = True) -> Callable:
     return wide_rule
 
 
-def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: int | None = None,
-           moves: bool = True) -> Callable:
+def single(rule: Callable, copy: int | None = None, moves: bool = True) -> Callable:
     """A kernel that runs a rule, with the weight first and the other inputs in order.
 
     Parameters
     ----------
     rule : callable
         See the module.
-    at_once : callable, optional
-        ``at_once(new, weight, *rest, **attrs)`` updates a weight of up to a tile faster than a compiled rule, and
-        returns whether it could.
     copy : int, optional
         Index, from the end, of the input that is a float32 copy of the weight, for which the rule is ``widened``.
     moves : bool
@@ -255,12 +362,11 @@ def single(rule: Callable, at_once: Callable[..., bool] | None = None, *, copy: 
         new = xp.empty_like(weight if moves else reference) if out is None else out
         if xp is np and new.size <= SMALL:
             run(xp, _scratch(xp, new, dtype), new, weight, *rest, **attrs)
-        elif not (at_once and xp is np and new.size <= TILE and at_once(new, weight, *rest, **attrs)):
+        else:
             update_together(xp, run, [(new, [weight, *rest])], dtype, **attrs)
         return new
 
     if copy is None:
-        kernel.together = functools.partial(update_together, rule=rule)  # type: ignore[attr-defined]
         kernel.rule = rule  # type: ignore[attr-defined]
     # The signature lists the attributes that the rule reads, so the kernel gets only these.
     read = [p for p in inspect.signature(rule).parameters.values() if p.kind is p.KEYWORD_ONLY]

@@ -1,3 +1,1 @@
 """Operators on quantised 8-bit integers, as used in files of quantised networks."""
-
-__all__: list[str] = []

@@ -1,3 +1,1 @@
 """Random values and their densities."""
-
-__all__: list[str] = []

@@ -17,9 +17,6 @@ from ...core.value import Value
 from ...custom.composed import composed
 from ..forms import declare_form
 
-__all__: list[str] = []
-
-
 # -------------------------------------------------------------------------------------------- log densities
 
 

@@ -11,8 +11,6 @@ from ...core.registry import declare
 from ...core.spec import Shape, broadcast
 from ..shapes.joining import MANY
 
-__all__: list[str] = []
-
 Size = Count | tuple[Count, ...] | None
 #: The number of inputs, of which there may be none.
 Inputs = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)]

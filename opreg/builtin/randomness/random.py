@@ -28,8 +28,6 @@ from ..forms import declare_form
 from ..outputs import add_into, as_output, like_inputs
 from ..shapes.creation import Dims, array_shape, inferred_shape
 
-__all__: list[str] = []
-
 FLOATS = ("float16", "float32", "float64")
 FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 #: A dtype in which values are drawn.

@@ -16,8 +16,6 @@ from ...elementwise.rows import RowLayout, row_product, row_sum
 from ..looped import looped
 from ..samples import shift_axes
 
-__all__: list[str] = []
-
 Axes = int | tuple[int, ...] | None
 
 

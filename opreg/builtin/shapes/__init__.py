@@ -1,3 +1,1 @@
 """Operators that reshape, repeat, slice and join arrays, or make them from attributes."""
-
-__all__: list[str] = []

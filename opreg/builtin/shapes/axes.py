@@ -14,8 +14,6 @@ from ..outputs import linear
 from ..samples import shift_axes
 from .shape import declare_view
 
-__all__: list[str] = []
-
 
 def _declare_permutation(op: Op, order: Callable[..., tuple[int, ...]]) -> None:
     """Declare shapes and view of an operator that permutes axes.

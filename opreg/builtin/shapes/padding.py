@@ -13,8 +13,6 @@ from ...typing import Array, ArrayModule
 from ..outputs import adjoint_pair
 from .shape import constant, copy_view
 
-__all__: list[str] = []
-
 Mode = Literal["constant", "edge", "reflect"]
 Cut = tuple[slice, ...]
 

@@ -1,3 +1,1 @@
 """Operators on images, and on boxes in them."""
-
-__all__: list[str] = []

@@ -15,8 +15,6 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import declare_gradient, wide
 
-__all__: list[str] = []
-
 
 class _Form(NamedTuple):
     """Geometry of a correlation of images of ``size``."""

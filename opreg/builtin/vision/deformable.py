@@ -20,8 +20,6 @@ from ..layers.sliding import Window, extent, window
 from ..outputs import like_inputs, wide
 from .bilinear import Corner, corners, images, read, rows, slopes, spread
 
-__all__: list[str] = []
-
 Layout = Literal["NCW", "NCHW", "NCDHW"]
 
 

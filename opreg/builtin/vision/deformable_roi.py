@@ -14,8 +14,6 @@ from ...errors import AttrError, ShapeError
 from ..outputs import in_dtype_of, widen
 from .roi import pooled
 
-__all__: list[str] = []
-
 
 @composed(name="_contrib_DeformablePSROIPooling", types="T,I,T->T,T",
           arguments=lambda *, no_trans: ("data", "rois") if no_trans else ("data", "rois", "trans"),

@@ -20,8 +20,6 @@ from ..forms import declare_form
 from ..outputs import linear
 from ..shapes.slicing import Cut, declare_slice
 
-__all__: list[str] = []
-
 #: Weights of red, green and blue in gray (ITU-R BT.601).
 _GRAY = (0.299, 0.587, 0.114)
 

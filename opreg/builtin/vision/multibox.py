@@ -22,8 +22,6 @@ from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
 from .boxes import columns, decode_boxes, first_of, offsets, overlaps, rows_at, stack_coordinates
 
-__all__: list[str] = []
-
 _VARIANCES = (0.1, 0.1, 0.2, 0.2)
 
 #: Divisor of offsets.

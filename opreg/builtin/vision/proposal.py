@@ -20,8 +20,6 @@ from ...typing import Array
 from ..outputs import in_dtype_of, widen
 from .boxes import rows_at, stack_coordinates
 
-__all__: list[str] = []
-
 
 def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) -> list[tuple[float, ...]]:
     """Corners of the anchors at the first position, those of the first ratio of height to width first.

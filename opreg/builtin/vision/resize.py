@@ -18,8 +18,6 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..outputs import declare_gradient, in_dtype_of, like_inputs, widen
 
-__all__: list[str] = []
-
 
 def _image(data: Shape) -> None:
     if len(data) != 4:

@@ -17,8 +17,6 @@ from ..outputs import wide
 from .bilinear import corners, images, read, rows
 from .roi import Cells
 
-__all__: list[str] = []
-
 
 @declare(name="_contrib_RROIAlign")
 def rotated_roi_align(data, rois, *, pooled_size: Cells, spatial_scale: float, sampling_ratio: int = -1):

@@ -15,9 +15,6 @@ from ...typing import Array, DTypeLike
 from ..forms import declare_form
 from ..outputs import declare_gradient, in_dtype_of, like_inputs, widen
 
-__all__: list[str] = []
-
-
 # ----------------------------------------------------------------------------------------- GridGenerator
 
 

@@ -12,8 +12,6 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
-__all__: list[str] = []
-
 _INT64 = np.dtype(np.int64)
 
 

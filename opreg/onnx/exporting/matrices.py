@@ -10,8 +10,6 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, product
 from .table import Use, says
 
-__all__: list[str] = []
-
 _INT64 = np.dtype(np.int64)
 
 #: One iteration: takes the builder of the body, the iteration's index and the state; returns the next state and the

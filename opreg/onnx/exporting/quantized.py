@@ -13,8 +13,6 @@ from ...core.spec import limits
 from .builder import Builder, Numbers, Value, product
 from .table import Use, apply, says
 
-__all__: list[str] = []
-
 
 def _distance(g: Builder, low: Value, high: Value) -> Value:
     """The larger absolute value of the ends of a range."""

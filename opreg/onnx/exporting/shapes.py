@@ -14,8 +14,6 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
-__all__: list[str] = []
-
 _BOOL = np.dtype(bool)
 
 

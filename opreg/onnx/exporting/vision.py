@@ -11,8 +11,6 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic
 from .table import Use, says
 
-__all__: list[str] = []
-
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
 

@@ -20,8 +20,6 @@ from .. import elementwise
 from ..compiler import attach, in_pieces
 from ..sets import bound_sets
 
-__all__: list[str] = []
-
 _ELEMENT, _SET, _CYCLE = RowLayout.ELEMENT, RowLayout.ROW, RowLayout.CYCLE
 # Means are first estimated from one sample in 16.
 _PART = 16

@@ -12,8 +12,6 @@ from ..compiler import attach
 from ..folds import bound_fold, groups_of
 from ..instructions import declines
 
-__all__: list[str] = []
-
 
 def _accepts(call: Call) -> str | None:
     return declines([call.ins[0], *call.outs])

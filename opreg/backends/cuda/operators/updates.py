@@ -7,6 +7,4 @@ from opreg.builtin.optimizers import updating
 from .. import updates
 from ..compiler import can_compile
 
-__all__: list[str] = []
-
 updating.group_updaters.append(updating.GroupUpdater("cuda", can_compile, updates.move, updates.bind))

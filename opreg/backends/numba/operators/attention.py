@@ -27,8 +27,6 @@ from .. import gemm
 from ..compiler import Function, calls_of_parts, function_of, steps, unavailable
 from ..values import FORMATS
 
-__all__: list[str] = []
-
 # Queries and keys of a block, whose scores fill half of a second-level cache of 256 KiB; and the number of queries for
 # which keys and values are packed once.
 _ROWS, _COLUMNS, _CHUNK = 128, 256, 512

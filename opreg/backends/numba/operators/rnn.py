@@ -21,8 +21,6 @@ from .. import recurrent
 from ..compiler import steps, unavailable
 from ..values import FORMATS
 
-__all__: list[str] = []
-
 
 def _temporary(direction: int) -> recurrent.Temporary:
     return lambda name, shape, dtype: scratch(np, f"{name} {direction}", shape, dtype)

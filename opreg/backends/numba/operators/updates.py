@@ -8,6 +8,4 @@ from opreg.builtin.optimizers import updating
 
 from .. import updates
 
-__all__: list[str] = []
-
 updating.group_updaters.append(updating.GroupUpdater("numba", lambda xp: xp is np, updates.move, updates.bind))

@@ -23,8 +23,6 @@ from . import convolution
 from .convolution import Description, compute, declined
 from .private import batch_norm_gradient
 
-__all__: list[str] = []
-
 #: Any layout with channels last.
 LAST = "NHWC"
 

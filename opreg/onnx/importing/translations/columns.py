@@ -12,8 +12,6 @@ from opreg.core.registry import ops
 from ..graph import Node
 from ..rows import Given, row
 
-__all__: list[str] = []
-
 
 @row("Scaler", domain="ai.onnx.ml")
 def scaler(node: Node, x: Any, *, offset: Any = (0.0,), scale: Any = (1.0,)) -> Any:

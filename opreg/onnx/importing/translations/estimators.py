@@ -19,8 +19,6 @@ from ..rows import Given, row
 from .parts import gather_along
 from .shapes import sane
 
-__all__: list[str] = []
-
 ML = "ai.onnx.ml"
 
 _TRANSFORMS: dict[str, Callable[[Any], Any]] = {

@@ -13,8 +13,6 @@ from ..graph import Node
 from ..rows import row
 from .elementwise import gelu, swish
 
-__all__: list[str] = []
-
 DOMAIN = "com.microsoft"
 
 #: Activations of the first layer, except ``swiglu``, which has two factors.

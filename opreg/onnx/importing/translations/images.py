@@ -22,8 +22,6 @@ from .layers import all_axes
 from .parts import gather_along, padded
 from .shapes import numbers, sane
 
-__all__: list[str] = []
-
 
 @row("Col2Im")
 def col2im(node: Node, x: Any, image_shape: Host, block_shape: Host, *, dilations: Any = None, pads: Any = None,

@@ -14,8 +14,6 @@ from ..graph import Node
 from ..rows import Host, row
 from .shapes import sane
 
-__all__: list[str] = []
-
 
 def _texts(values: list[Any], shape: tuple[int, ...]) -> np.ndarray:
     result = np.empty(len(values), object)

@@ -18,8 +18,6 @@ from ..rows import Given, Host, row
 from ..tensors import dtype_of
 from .shapes import MOST
 
-__all__: list[str] = []
-
 _TRAINING = "ai.onnx.preview.training"
 
 
