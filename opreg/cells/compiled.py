@@ -303,7 +303,8 @@ class Compiled:
             slot[...] = g
         run.spent = True  # backward steps have reused buffers of the forward pass
         signatures = self.traced.trace.signatures
-        running, signatures.reads = signatures.reads, plan.reads
+        running, signatures.reads = (signatures.reads, signatures.done), plan.reads
+        signatures.done = {}
         try:
             plan.backward()
         except (LeftToPython, StateChanged) as error:
@@ -312,7 +313,7 @@ class Compiled:
                 run, [tensor_over(g, plan.ctx) for g in out_grads], [tensor_over(value, plan.ctx) for value in ins],
                 run.needs, None, True)]
         finally:
-            signatures.reads = running
+            signatures.reads, signatures.done = running
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
