@@ -270,6 +270,10 @@ class Reads:
             return label
         return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
 
+    def outdated(self) -> str | None:
+        """``changed``, for a trace that has run already: what it has changed itself does not count."""
+        return None if self._spent is not None else self.changed()
+
     def changed_after(self, call: int) -> str | None:
         """The state that is read between a call of Python and the next, and has changed since the trace, as text; None
         if nothing has."""
