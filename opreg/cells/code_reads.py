@@ -142,5 +142,5 @@ class CodeReads(ValueReads):
             self.comparisons.place(scope, name, f"the global {name}")
         new = names_loaded.places["attribute"].union(texts if "setattr" in names_loaded.scope else ()) - self._stores
         self._stores |= new
-        for owner in self._holders.values():
+        for owner in tuple(self._holders.values()):
             self._note_stores_on(owner, new)
