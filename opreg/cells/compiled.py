@@ -348,8 +348,7 @@ class Compiled:
         """Run the first half again with the weights, the random values and the calls of Python of that run; states and
         assigned parameters are not changed."""
         plan, signatures = run.plan, self.traced.trace.signatures
-        before = signatures.done, signatures.replay
-        signatures.done = {}
+        running, signatures.done = (signatures.done, signatures.replay), {}
         signatures.replay = {record.place: done for record, done in runs.items() if record.place is not None}
         old = {id(weight): value for weight, value in zip(self._weights, weights)}
         saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
@@ -359,7 +358,7 @@ class Compiled:
             with generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
-            signatures.done, signatures.replay = before
+            signatures.done, signatures.replay = running
             for data, now, _ in saved:
                 data[...] = now
 
