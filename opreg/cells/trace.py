@@ -20,7 +20,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
-from ..core.effects import changed_states, varies
+from ..core.effects import changed_states, opaque, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
@@ -29,6 +29,7 @@ from ..core.spec import Shape, Spec, is_known, unify
 from ..core.tracing import RuleTracer, TracedValue, TraceError, Tracer
 from ..errors import user_line
 from .bailout import CallSignatures, LeftToPython
+from .changed_names import names_changed_by
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
@@ -421,6 +422,8 @@ class FunctionTracer(Tracer):
         root, derived = self.root, getattr(node.attrs, "derived", True)
         if op.traits.traced and op.where is not None and self.reads.observer is not None and not derived:
             self._read_by_body(node)
+        if self.reads.observer is not None and opaque(op):
+            self.reads.observer.note_changes(names_changed_by(node.attrs), f"the operator {op.op_type or op.name}")
         if op.traits.random:
             root.drawn.append(node)
         root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)

@@ -791,7 +791,9 @@ class Comparisons:
     def put_back(self) -> None:
         """Give containers, places and buffers the values that they had before the code changed them."""
         for container, before, _ in self.outside():
-            put_back(container, before)
+            now = elements(container)
+            if len(now) != len(before) or any(map(operator.is_not, now, before)):
+                put_back(container, before)
         for place in self.places():
             place.put_back()
         for content in self._contents:
