@@ -104,6 +104,9 @@ class CodeReads(ValueReads):
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))
         self._read_functions_of(code, found)
+        for name, title in self._changing.items():
+            if name in names_loaded.names or name in names_loaded.outer or names_loaded.scope.get(name):
+                self.reason = self.reason or f"{name}, which the function reads later, may be changed by {title}"
 
     def _read_names(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
         """Note the globals and built-ins that code loads, and their values."""
@@ -139,5 +142,5 @@ class CodeReads(ValueReads):
             self.comparisons.place(scope, name, f"the global {name}")
         new = names_loaded.places["attribute"].union(texts if "setattr" in names_loaded.scope else ()) - self._stores
         self._stores |= new
-        for owner in self._holders.values():
+        for owner in tuple(self._holders.values()):
             self._note_stores_on(owner, new)

@@ -289,7 +289,10 @@ class _Slot(NamedTuple):
         owner = text.name(self.owner)
         if isinstance(self.owner, types.CellType):
             read = f"{owner}.cell_contents"
-        elif self.held.value is ABSENT or type(self.owner) is not dict:
+        elif self.held.value is ABSENT and type(self.owner) is dict:
+            text.report(f"{self.name!r} in {owner}", self.label)
+            return
+        elif type(self.owner) is not dict:
             read = f"{owner}.get({self.name!r}, absent)"
         else:
             read = f"{owner}[{self.name!r}]"
@@ -467,6 +470,16 @@ class _Missing:
         """Nothing takes names out of the dict."""
 
 
+def _size_of(buffer: Any) -> int:
+    """The number of bytes of a buffer."""
+    return buffer.nbytes if isinstance(buffer, (np.ndarray, np.void)) else memoryview(buffer).nbytes
+
+
+def _holds_objects(buffer: Any) -> bool:
+    """Whether the elements of a buffer are Python objects."""
+    return isinstance(buffer, (np.ndarray, np.void)) and buffer.dtype.hasobject
+
+
 class _Bytes:
     """A buffer with its former bytes."""
 
@@ -615,10 +628,11 @@ class Comparisons:
         self._contents: list[Comparison] = []
         self._latest: dict[int, Comparison] = {}  # read since ``begin``
         self._missing: dict[int, _Missing] = {}
-        self._early: dict[int, HeldElements] = {}
+        self._early: dict[int, Any] = {}  # former elements of containers, and bytes of buffers, by identity
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
         self._stores: dict[tuple[int, str], Place] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # remaining budget
+        self._most_early = MOST_ELEMENTS
 
     def begin(self) -> dict[int, Comparison]:
         """Begin to collect what is read from now on, also what was read before; returns it, by identity."""
@@ -703,17 +717,16 @@ class Comparisons:
                 self._outside.setdefault(id(value), (value, elements(value), label))
                 self._add(self._contents, key, _Elements(value, label, self._early.pop(id(value), None)))
             return True
-        of_numpy = isinstance(value, (np.ndarray, np.void))
-        if of_numpy and value.dtype.hasobject and value.size <= self._elements:
+        if _holds_objects(value) and value.size <= self._elements:
             self._elements -= value.size
             self._add(self._contents, key, _Elements(value, label))
             return True
-        size = value.nbytes if of_numpy else memoryview(value).nbytes
-        if size > self._bytes or (of_numpy and value.dtype.hasobject):
+        size = _size_of(value)
+        if size > self._bytes or _holds_objects(value):
             self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
             return False
         self._bytes -= size
-        self._add(self._contents, key, _Bytes(value, label))
+        self._add(self._contents, key, self._early.pop(id(value), None) or _Bytes(value, label))
         return True
 
     def entries(self, value: dict[Any, Any], label: str) -> None:
@@ -736,10 +749,18 @@ class Comparisons:
         self._latest[id(missing)] = missing
 
     def remember(self, value: Any, label: str) -> None:
-        """Save the elements of a container that is about to be modified, for the case that they are read later."""
-        if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
+        """Save the elements of a container, with those of its elements, or the bytes of a buffer, that is about to be
+        modified, for the case that they are read later."""
+        if id(value) in self._early:
+            return
+        if isinstance(value, CONTAINERS) and len(value) <= self._most_early:
+            self._most_early -= len(value)
             self._early[id(value)] = HeldElements(value)
             self._outside.setdefault(id(value), (value, elements(value), label))
+            for element in elements(value):
+                self.remember(element, label)
+        elif isinstance(value, BUFFERS) and not _holds_objects(value) and _size_of(value) <= self._bytes:
+            self._early[id(value)] = _Bytes(value, label)
 
     def attributes(self, attributes: dict[str, Any] | None, label: str) -> None:
         """Note the dict of an object's attributes, with its elements, for ``outside``."""
@@ -770,7 +791,9 @@ class Comparisons:
     def put_back(self) -> None:
         """Give containers, places and buffers the values that they had before the code changed them."""
         for container, before, _ in self.outside():
-            put_back(container, before)
+            now = elements(container)
+            if len(now) != len(before) or any(map(operator.is_not, now, before)):
+                put_back(container, before)
         for place in self.places():
             place.put_back()
         for content in self._contents:
