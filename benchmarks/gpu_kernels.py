@@ -180,7 +180,7 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
             mock.patch.object(device._Kernel, "_launch", return_value=None), device.gpus():
         from opreg.ndarray.context import Context
 
-        compiler._compiled.cache_clear()  # type: ignore[attr-defined]
+        compiler._compile_function.cache_clear()  # type: ignore[attr-defined]
         for row in ROWS:
             if wanted is not None and row.op not in wanted:
                 continue
@@ -190,7 +190,7 @@ def texts_of_rows(names: Iterable[str] | None = None) -> list[Text]:
                     # Values are not computed, so code that checks them may raise an error.
                     with contextlib.suppress(Exception):
                         _run(way, use, row, Context("gpu", 0))
-    compiler._compiled.cache_clear()  # type: ignore[attr-defined]
+    compiler._compile_function.cache_clear()  # type: ignore[attr-defined]
     return list(texts)
 
 

@@ -46,7 +46,7 @@ def _scalar(value: float, dtype: np.dtype, scalars: _Scalars) -> np.ndarray | No
 
 
 @cached(1024, typed=True)
-def _recorded(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
+def _binary_operator(name: str, number: float | str | None = None) -> tuple[Op, Attrs]:
     """A built-in operator of two arrays, or of an array and a scalar, with its attributes."""
     op = get(name)
     return op, op.complete({} if number is None else {"scalar": number})
@@ -120,10 +120,10 @@ def _fast(name: str, ufunc: np.ufunc, forms: Sequence[str], result_class: type, 
         entry = self._entry
         if kind is int or kind is float:
             if entry is not None and (recording := mode.recording) and not silent:
-                op, attrs = _recorded(with_number, other or str(other))
+                op, attrs = _binary_operator(with_number, other or str(other))
                 tape.add(op, attrs, (entry,), (data,), result, recording)
         elif (entry is not None or other._entry is not None) and (recording := mode.recording) and not silent:
-            op, attrs = _recorded(same if data.shape == right.shape else broadcast)
+            op, attrs = _binary_operator(same if data.shape == right.shape else broadcast)
             tape.add(op, attrs, (entry or tape.CONSTANT, other._entry or tape.CONSTANT), (data, right), result,
                      recording)
         return result

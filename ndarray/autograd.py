@@ -11,7 +11,7 @@ import numpy as np
 from opreg.core.gradient import fit_gradient
 from opreg.core.graph import Entry, Node, topological
 from opreg.core.mode import MODE, Recording, UserRecording
-from opreg.core.named_errors import name_errors
+from opreg.core.named_errors import name_errors, named
 from opreg.core.rules import as_list, counted, warn_of_none
 from opreg.core.slots import Slot
 from opreg.core.value import Value
@@ -144,7 +144,7 @@ def set_recording(is_record: bool) -> bool:
     >>> before, set_recording(before)
     (False, True)
     """
-    checked = isinstance(is_record, finite.Checked)  # ``is_record`` is a value that an earlier call returned
+    checked = isinstance(is_record, finite.CheckedRecording)  # ``is_record`` is a value that an earlier call returned
     before, MODE.recording = MODE.recording, is_record if checked else bool(is_record)
     return before
 
@@ -509,6 +509,7 @@ class Function:
     _used = False
     _saved: tuple[Any, ...] = ()
 
+    @named
     def __init__(self, *args: Any):
         if args:
             name, kinds = type(self).__name__, ", ".join(type(argument).__name__ for argument in args)
@@ -570,7 +571,7 @@ class Function:
         raise NotImplementedError(f"{type(self).__name__} has no backward")
 
 
-name_errors(__name__, globals(), ["backward", "get_symbol", "grad", "jvp", "mark_variables", "vmap"])
+name_errors(__name__, globals(), [name for name in __all__ if not name.startswith("is_")])
 
 
 def __dir__() -> list[str]:

@@ -31,7 +31,7 @@ from opreg.typing import Array
 
 from . import finite
 from .eager import CachedUse, runner_of
-from .finite import Checked, deliberate
+from .finite import CheckedRecording, deliberate
 from .overwritten import present
 from .sparse_numbers import Rows
 from .tape import CONSTANT, UNDIFFERENTIATED, WRAP, CopiedVariable, TapeEntry, TapeNode, number_names
@@ -283,8 +283,8 @@ def _step_on_device(step: Callable[..., Any], node: TapeNode, *args: Any) -> Any
         return step(node, *args)
 
 
-def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, out_grads: Sequence[Array | None],
-                  needs: tuple[bool, ...]) -> Sequence[Array | None]:
+def _checked_step(step: Callable[..., Any], checked: CheckedRecording, node: TapeNode,
+                  out_grads: Sequence[Array | None], needs: tuple[bool, ...]) -> Sequence[Array | None]:
     """A step of the backward pass, and a check of its results."""
     ins, outs = (node.ins or (), node.outs or ()) if getattr(node.op, "grad_reads", True) else ((), ())
     grads = step(node, out_grads, needs)
@@ -301,7 +301,7 @@ def _checked_step(step: Callable[..., Any], checked: Checked, node: TapeNode, ou
     return grads
 
 
-def _checked_sum(checked: Checked, entry: TapeEntry, first: Array, second: Array) -> Array:
+def _checked_sum(checked: CheckedRecording, entry: TapeEntry, first: Array, second: Array) -> Array:
     """The sum of two raw gradients of an entry, and a check of it."""
     total = _sum(set(), entry, first, second)
     finite.look(f"in the sum of gradients of {entry[0].describe()}", entry[0].ctx.xp,

@@ -16,7 +16,7 @@ import numpy as np
 from opreg.core import generators
 from opreg.core.backward_graph import grow
 from opreg.core.graph import Entry, Node, reachable
-from opreg.core.invalidation import EDITION, following, keep
+from opreg.core.invalidation import EDITION, keep, operator_cache
 from opreg.core.launch import Call, reference
 from opreg.core.mode import MODE, Recording, quiet
 from opreg.core.numpy_random import global_state
@@ -30,7 +30,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, Where, note
 from opreg.typing import Array
 
 from .context import Context
-from .eager import BODY, CachedUse, inferred
+from .eager import BODY, CachedUse, infer_outputs
 from .ndarray import wrap
 from .traced import BodyTracer, TracedArray, wrap_traced
 from .traced_numpy import INSTEAD
@@ -72,7 +72,7 @@ class Traced(NamedTuple):
 
 def trace_body(op: Op, attrs: Any, use: Use, before: Traced | None = None) -> Traced:
     """Trace the body of an operator. The derivative of a body is traced after the trace ``before`` of that body."""
-    body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extended()
+    body = BodyTracer(use.name, use.tags, use.ctx) if before is None else before.body.extend()
     earlier_slots = [] if before is None else before.slots
     names = op.signature.inputs(attrs)
     slots = [body.variable(f"{use.name}_{name}", spec)
@@ -201,7 +201,7 @@ class Body(CachedUse):
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
-        shapes, dtypes = inferred(op, attrs, arrays)
+        shapes, dtypes = infer_outputs(op, attrs, arrays)
         if not all(map(is_known, shapes)):
             raise NoRecipe
         use = Use(op.name, {}, None, ctx, is_train, [Spec(array.shape, array.dtype) for array in arrays],
@@ -284,7 +284,7 @@ class Body(CachedUse):
                                   if entry[0] in body_nodes and entry not in available))
 
 
-_BODIES = following(1024, "bodies of traced operators")
+_BODIES = operator_cache(1024, "bodies of traced operators")
 
 
 @BODY.provide

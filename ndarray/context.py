@@ -12,7 +12,7 @@ import numpy as np
 
 from opreg.core.array_module import _REGISTERED, Backend, Device, active, backend
 from opreg.core.mode import MODE, quiet
-from opreg.core.named_errors import name_errors
+from opreg.core.named_errors import name_errors, named
 from opreg.core.setting_reads import reads_setting
 from opreg.errors import ArgumentError, DeviceError, did_you_mean
 from opreg.typing import Array, ArrayModule
@@ -89,6 +89,7 @@ class Context(metaclass=_Contexts):
     backend_name: str
     _backend: Backend | None
 
+    @named
     def __new__(cls, device_type: str | Context, device_id: int = 0) -> Context:
         if isinstance(device_type, Context):
             return device_type

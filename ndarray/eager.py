@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from opreg.core import generators
-from opreg.core.invalidation import EDITION, following, keep
+from opreg.core.invalidation import EDITION, keep, operator_cache
 from opreg.core.launch import Call, prepare
 from opreg.core.launch import Prepared as PreparedCall
 from opreg.core.mode import MODE, Recording, is_already_entered, quiet
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
     from .traced_rules import Recipe
 
-__all__ = ["BODY", "CachedUse", "OpenUse", "Runner", "Prepared", "PreparedOperator", "inferred", "run", "runner_of"]
+__all__ = ["BODY", "CachedUse", "OpenUse", "Runner", "Prepared", "PreparedOperator", "infer_outputs", "run",
+           "runner_of"]
 
 #: Runs a traced operator by its cached body; returns the body and the results, or None if the body cannot be cached.
 BODY = Slot("bodies")
 
-_RUNNERS = following(4096, "prepared eager calls")
+_RUNNERS = operator_cache(4096, "prepared eager calls")
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -105,7 +106,7 @@ class Runner(CachedUse):
 
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool):
         self.op, self.attrs, self.ctx, self.is_train = op, attrs, ctx, is_train
-        self.shapes, self.dtypes = inferred(op, attrs, arrays)
+        self.shapes, self.dtypes = infer_outputs(op, attrs, arrays)
         self.count, self.visible = len(self.shapes), op.signature.visible(attrs)
         rng = generators.generator(ctx.backend_name, ctx.device_id) if op.traits.random else None
         specs = [Spec(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes) if shape is not None]
@@ -290,7 +291,7 @@ def _check_count(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> None:
         raise ArgumentError(f"operator {op.name}: {other_count(names, len(arrays))}")
 
 
-def inferred(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
+def infer_outputs(op: Op, attrs: Attrs, arrays: Sequence[Array]) -> tuple[Shapes, list[np.dtype]]:
     """Infer shapes and dtypes of the outputs, after a check of the number of inputs."""
     _check_count(op, attrs, arrays)
     specs = op.specs(arrays, attrs)
@@ -306,7 +307,7 @@ class BoundRunner:
     def __init__(self, op: Op, attrs: Attrs, arrays: Sequence[Array], ctx: Context, is_train: bool,
                  wrap: Wrap | None):
         self.op, self.is_train = op, is_train
-        shapes, dtypes = inferred(op, attrs, arrays)
+        shapes, dtypes = infer_outputs(op, attrs, arrays)
         self.count, self.visible = len(shapes), op.signature.visible(attrs)
         if op.rules.data_dependent:
             call = Call(op, attrs, list(arrays), [], [], ctx.xp, ctx, is_train, wrap=wrap)

@@ -19,7 +19,7 @@ import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.chosen import Chosen
-from opreg.core.environment import stored
+from opreg.core.environment import setting_reader
 from opreg.core.launch import Call
 from opreg.core.mode import quiet
 from opreg.core.op import Op
@@ -28,8 +28,8 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["Checked", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "environment_setting",
-           "complain", "deliberate", "inherited", "is_finite", "look", "recording_value", "reference_of"]
+__all__ = ["CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "environment_setting",
+           "complain", "deliberate", "inherit_choice", "is_finite", "look", "recording_value", "reference_of"]
 
 
 #: The arrays of a step, with their names in the operator's signature.
@@ -65,7 +65,7 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
     return choice
 
 
-_STORED = stored("OPREG_CHECK_NUMBERS")
+_STORED = setting_reader("OPREG_CHECK_NUMBERS")
 
 
 def environment_setting() -> bool | str:
@@ -80,12 +80,12 @@ def _setting_value(value: object) -> bool | str:
     return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
 
 
-def inherited(choice: bool | str) -> AbstractContextManager[None]:
+def inherit_choice(choice: bool | str) -> AbstractContextManager[None]:
     """A context manager in which executors inherit a choice, since they are bodies of loops of an outer executor."""
-    return _INHERITED.during(choice)
+    return _INHERITED.override(choice)
 
 
-class Checked:
+class CheckedRecording:
     """The value of ``recording`` in modes in which operators are recorded and checked."""
 
     def __init__(self, choice: bool | str):
@@ -97,14 +97,14 @@ class Checked:
         return _Suspicious(run)
 
 
-_CHECKED = {choice: Checked(choice) for choice in (True, "debug")}
+_CHECKED = {choice: CheckedRecording(choice) for choice in (True, "debug")}
 
 #: Not empty if operators were recorded with checks in this process, so that backward passes must look at nodes.
 USED: list[bool] = []
 
 
-def recording_value(choice: bool | str | None = None) -> Literal[True] | Checked:
-    """The value of ``recording`` in a mode that records: True, or a `Checked`."""
+def recording_value(choice: bool | str | None = None) -> Literal[True] | CheckedRecording:
+    """The value of ``recording`` in a mode that records: True, or a `CheckedRecording`."""
     choice = check_setting(choice)
     if not choice:
         return True

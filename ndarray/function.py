@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.core.arguments import ordered_inputs, split
 from opreg.core.dispatch import INVOKE
-from opreg.core.invalidation import following
+from opreg.core.invalidation import operator_cache
 from opreg.core.keys import PLAIN, exact, has_fixed_key
 from opreg.core.mode import MODE
 from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, front, give_signature, user_function
@@ -48,7 +48,7 @@ class _Slot(int):
     """The index of an array argument, in the place of the array while the form of a call is analysed."""
 
 
-_FORMS = following(4096, "forms of eager calls")
+_FORMS = operator_cache(4096, "forms of eager calls")
 
 
 def _prepare_by_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:

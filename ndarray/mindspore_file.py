@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO
 
 import numpy as np
 
-from opreg.core.protobuf import field, varint
+from opreg.core.protobuf import Message, field, varint
 from opreg.errors import FileFormatError, list_names
 
 from .formats import MINDSPORE_WRITER, READ_MINDSPORE, TEXT
@@ -81,52 +81,6 @@ def _text(name: str, array: np.ndarray) -> str | None:
         return None
 
 
-class _Reader:
-    """A protobuf message and the position of the reader in it."""
-
-    def __init__(self, content: memoryview, name: str, start: int = 0):
-        self.content, self.name, self.start, self.at = content, name, start, 0
-
-    def fail(self, expected: str, found: object) -> NoReturn:
-        raise FileFormatError(f"{self.name}: byte {self.start + self.at}: expected {expected}, found {found}")
-
-    def number(self) -> int:
-        """Read a varint, an integer of one to ten bytes."""
-        value = 0
-        for i in range(10):
-            if self.at >= len(self.content):
-                self.fail("a number", "the end")
-            byte = self.content[self.at]
-            self.at += 1
-            value |= (byte & 127) << 7 * i
-            if byte < 128:
-                return value
-        return self.fail("a number of at most ten bytes", "more")
-
-    def fields(self) -> Iterator[tuple[int, int | _Reader]]:
-        """Read the fields: the number of each, and its value, an integer or a message."""
-        while self.at < len(self.content):
-            key = self.number()
-            if key & 7 == 0:
-                yield key >> 3, self.number()
-            elif key & 7 == 2:
-                length = self.number()
-                if length > len(self.content) - self.at:
-                    self.fail(f"{length} bytes", len(self.content) - self.at)
-                part = _Reader(self.content[self.at:self.at + length], self.name, self.start + self.at)
-                self.at += length
-                yield key >> 3, part
-            else:
-                self.fail("a number or bytes", f"a field of kind {key & 7}")
-
-    def text(self) -> str:
-        """The bytes of the message as text."""
-        try:
-            return bytes(self.content).decode()
-        except UnicodeDecodeError as error:
-            return self.fail("a text", error)
-
-
 class _Tensor:
     """A tensor, whose bytes are in one value or several."""
 
@@ -135,7 +89,7 @@ class _Tensor:
         self.dtype = ""
         self.parts: list[memoryview] = []
 
-    def take(self, reader: _Reader) -> None:
+    def take(self, reader: Message) -> None:
         """Read the fields of a protobuf message."""
         shape: list[int] = []
         for place, value in reader.fields():
@@ -145,14 +99,14 @@ class _Tensor:
                 else:
                     while value.at < len(value.content):
                         shape.append(value.number())
-            elif place in (2, 3) and isinstance(value, _Reader):
+            elif place in (2, 3) and isinstance(value, Message):
                 if place == 2:
                     self.dtype = value.text()
                 else:
                     self.parts.append(value.content)
         self.shape = shape
 
-    def array(self, reader: _Reader, key: str) -> np.ndarray:
+    def array(self, reader: Message, key: str) -> np.ndarray:
         """The tensor as an array; of a text, four bytes a character, its bytes in UTF-8. NULs at its end are none."""
         if self.dtype == _TEXT:
             try:
@@ -186,16 +140,16 @@ def _read(file: BinaryIO, size: int, name: str) -> tuple[list[Record], list[str]
         content = content[:-_CHECKSUM_BYTES]
         if stored != zlib.crc32(content):
             raise FileFormatError(f"{name}: the checksum is not that of its content: the file is damaged")
-    reader = _Reader(content, name)
+    reader = Message(content, name)
     tensors: dict[str, _Tensor] = {}
     for place, value in reader.fields():
         if place != 1 or isinstance(value, int):
             reader.fail("a value", f"field {place}")
         key, tensor = "", None
         for inner, part in value.fields():
-            if inner == 1 and isinstance(part, _Reader):
+            if inner == 1 and isinstance(part, Message):
                 key = part.text()
-            elif inner == 2 and isinstance(part, _Reader):
+            elif inner == 2 and isinstance(part, Message):
                 tensor = part
             elif inner == _CHECKED and not has_checksum:
                 raise FileFormatError(f"{name}: the checksum at the end is missing: the file is damaged")

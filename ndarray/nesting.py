@@ -7,7 +7,7 @@ from typing import Any
 
 from .ndarray import NDArray
 
-__all__ = ["arrays_in", "on_host", "leaves", "mapped"]
+__all__ = ["arrays_in", "on_host", "leaves", "map_arrays"]
 
 
 def leaves(value: object) -> list[Any]:
@@ -26,10 +26,10 @@ def arrays_in(value: object) -> list[NDArray]:
     return [leaf for leaf in leaves(value) if isinstance(leaf, NDArray)]
 
 
-def mapped(value: Any, change: Callable[[NDArray], NDArray]) -> Any:
+def map_arrays(value: Any, change: Callable[[NDArray], NDArray]) -> Any:
     """A nesting with each array replaced by ``change(array)``."""
     if isinstance(value, (list, tuple)):
-        return type(value)([mapped(part, change) for part in value])
+        return type(value)([map_arrays(part, change) for part in value])
     return change(value) if isinstance(value, NDArray) else value
 
 

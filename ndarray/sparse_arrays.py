@@ -280,7 +280,7 @@ class BaseSparseNDArray(NDArray):
     def _take(self, new: Stored) -> None:
         """Store these elements, in the array's own dtype."""
         dtype = self._stored.dtype
-        self._stored = new if new.dtype == dtype else new.like(self._ctx.run(new.elements.astype, dtype))
+        self._stored = new if new.dtype == dtype else new.with_elements(self._ctx.run(new.elements.astype, dtype))
 
     # --------------------------------------------------------------------------------------------- gradients
 
@@ -335,7 +335,7 @@ class RowSparseNDArray(BaseSparseNDArray):
     def _take_rows(self, row_id: NDArray) -> RowSparseNDArray:
         """The rows at these indices, with the tape entry of the whole array, to which their gradients belong."""
         rows = row_id.as_in_context(self._ctx)._data
-        part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retained(rows.astype(np.int64))), self._ctx)
+        part = RowSparseNDArray(self._ctx.run(lambda: self._stored.retain(rows.astype(np.int64))), self._ctx)
         part._entry = self._entry
         return part
 

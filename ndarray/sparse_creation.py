@@ -124,7 +124,8 @@ def _copy_elements(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtyp
     """A copy of the `Stored` of an array, in another dtype if one is given."""
     _check_agreement(array.shape, shape)
     stored = array._stored
-    return stored.like(array._ctx.run(stored.elements.astype, stored.dtype if dtype is None else as_dtype(dtype)))
+    return stored.with_elements(array._ctx.run(stored.elements.astype,
+                                               stored.dtype if dtype is None else as_dtype(dtype)))
 
 
 def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DTypeLike, what: str) -> Any:

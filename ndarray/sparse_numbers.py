@@ -145,11 +145,11 @@ class Rows:
         dense[self.indices] = self.elements
         return dense
 
-    def like(self, elements: Array) -> Rows:
+    def with_elements(self, elements: Array) -> Rows:
         """Sparse rows with the same indices and other elements."""
         return Rows(elements, self.indices, self.shape)
 
-    def retained(self, indices: Array) -> Rows:
+    def retain(self, indices: Array) -> Rows:
         """The rows that are among ``indices``, which may be in any order."""
         selected = self.xp.isin(self.indices, indices)
         return Rows(self.elements[selected], self.indices[selected], self.shape)
@@ -179,7 +179,7 @@ class Rows:
         """Apply a function to the elements of two arrays, in all rows that at least one of them stores."""
         xp = self.xp
         if self.indices is other.indices or (xp is np and np.array_equal(self.indices, other.indices)):
-            return self.like(compute(self.elements, other.elements))
+            return self.with_elements(compute(self.elements, other.elements))
         indices = xp.unique(xp.concatenate([self.indices, other.indices]))
         return Rows(compute(self.rows_at(indices), other.rows_at(indices)), indices, self.shape)
 
@@ -284,7 +284,7 @@ class Csr:
         starts = self.xp.concatenate([self.indptr[indices], self.indptr[-1:]])
         return Csr(self.elements, self.indices, starts, (indices.size, self.shape[1])), indices
 
-    def like(self, elements: Array) -> Csr:
+    def with_elements(self, elements: Array) -> Csr:
         """A matrix with other elements at the same positions."""
         return Csr(elements, self.indices, self.indptr, self.shape)
 

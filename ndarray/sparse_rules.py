@@ -122,7 +122,7 @@ def _apply_to_elements(op: Op, attrs: Attrs, ctx: Context, *elements: Array) -> 
 def _keeps_zeros(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     (x,) = values
     elements = _apply_to_elements(op, attrs, x._ctx, x._stored.elements)
-    return sparse_array(x._stored.like(elements), x._ctx)
+    return sparse_array(x._stored.with_elements(elements), x._ctx)
 
 
 @_rule("_plus_scalar", "_minus_scalar", "_greater_scalar", "_lesser_scalar", "_not_equal_scalar",
@@ -177,7 +177,7 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if "default" not in kinds:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
-    return sparse_array(x._stored.like(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
+    return sparse_array(x._stored.with_elements(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
 
 
 @_rule("_scatter_elemwise_div")
@@ -188,7 +188,7 @@ def _stored_quotient(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | N
     _same_shape(op, left, right)
     rows = left._stored
     others = right._stored.rows_at(rows.indices) if isinstance(right, RowSparseNDArray) else right._data[rows.indices]
-    return sparse_array(rows.like(_apply_to_elements(op, attrs, left._ctx, rows.elements, others)), left._ctx)
+    return sparse_array(rows.with_elements(_apply_to_elements(op, attrs, left._ctx, rows.elements, others)), left._ctx)
 
 
 def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
@@ -197,7 +197,8 @@ def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, v
         return None
     if np.broadcast_shapes(left.shape, right.shape) != left.shape:
         return None
-    return sparse_array(left._stored.like(compute(left._stored.elements, _at(right._data, left._stored))), left._ctx)
+    return sparse_array(left._stored.with_elements(compute(left._stored.elements, _at(right._data, left._stored))),
+                        left._ctx)
 
 
 _rule("broadcast_mul")(functools.partial(_broadcast, operator.mul))
@@ -291,12 +292,12 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if not isinstance(x, RowSparseNDArray):
         return None
     places = indices._data.astype(np.int64).reshape(-1)
-    result = sparse_array(x._stored.retained(places), x._ctx)
+    result = sparse_array(x._stored.retain(places), x._ctx)
     if MODE.recording and x._entry is not None:
         def back(attrs: Attrs, out_grads: Sequence[Any], needs: Sequence[bool], ctx: Context) -> list[Any]:
             g = out_grads[0]
             g = g if isinstance(g, Rows) else Rows.of(g)
-            return [g.retained(places) if takes_rows(x._entry) else g.retained(places).dense(), None]
+            return [g.retain(places) if takes_rows(x._entry) else g.retain(places).dense(), None]
 
         tape.record(tape.Taped(op.name, _no_second, grad_reads=False, raw_gradient=back), {}, [x, indices], [],
                     [result], None, MODE.recording)
@@ -494,7 +495,7 @@ def update_rows(name: str, weight: NDArray, grad: RowSparseNDArray, states: Sequ
             stored_rows = stored_rows if stored_rows.is_full else stored_rows.joined(rows, lambda elements, _: elements)
             elements = stored_rows.elements.copy()
             elements[stored_rows.places(rows.indices)] = moved
-            value._stored = stored_rows.like(elements)
+            value._stored = stored_rows.with_elements(elements)
         else:
             value._store(rows.indices, NDArray(moved, ctx), False)
 

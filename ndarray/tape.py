@@ -38,7 +38,7 @@ from opreg.typing import Array
 from . import finite
 from .context import Context
 from .eager import Prepared
-from .finite import Checked, deliberate
+from .finite import CheckedRecording, deliberate
 from .gradient_target import GradientTarget
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class TapeNode:
 
     __slots__ = ("op", "attrs", "inputs", "ins", "outs", "count", "ctx", "place", "prepared", "number", "__weakref__")
     grad: NDArray | None = None
-    checked: Checked | None = None
+    checked: CheckedRecording | None = None
     gradient_target: GradientTarget | None = None
     op: Any  # Op, Taped or None
     number: float
@@ -111,7 +111,7 @@ class CheckedNode(TapeNode):
     """A node whose gradients are checked for NaN and infinities; see ``finite``."""
 
     __slots__ = ("checked",)
-    checked: Checked | None
+    checked: CheckedRecording | None
 
 
 #: An output of a node: the node and the index of the output.
@@ -258,8 +258,8 @@ def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
 
 
 def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
-           prepared: Prepared | None = None, recording: Literal[True] | Checked = True, residuals: Sequence[Array] = ()
-           ) -> None:
+           prepared: Prepared | None = None, recording: Literal[True] | CheckedRecording = True,
+           residuals: Sequence[Array] = ()) -> None:
     """Record a call, if one of its inputs is recorded. ``residuals`` are raw arrays that the gradient reads beside
     inputs and outputs."""
     entries, recorded = [], False
@@ -277,7 +277,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
 
 
 def record_entries(op: Op | Taped, attrs: Any, entries: tuple[TapeEntry, ...], arrays: Sequence[Array],
-                   outs: Sequence[NDArray], prepared: Prepared | None, recording: Literal[True] | Checked,
+                   outs: Sequence[NDArray], prepared: Prepared | None, recording: Literal[True] | CheckedRecording,
                    residuals: Sequence[Array] = ()) -> TapeNode:
     """Record a call with inputs of these entries."""
     if recording is not True:
@@ -297,7 +297,7 @@ def record_entries(op: Op | Taped, attrs: Any, entries: tuple[TapeEntry, ...], a
 
 
 def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[Array], out: NDArray,
-        recording: Literal[True] | Checked = True) -> None:
+        recording: Literal[True] | CheckedRecording = True) -> None:
     """Record a call with one output, at least one of whose inputs is recorded."""
     if recording is True:
         out._entry = TapeNode(op, attrs, entries, arrays, (out._data,), 1, out._ctx,
@@ -308,7 +308,8 @@ def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[A
         out._entry, node.checked = (node, 0), recording
 
 
-def _check_results(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray], checked: Checked) -> None:
+def _check_results(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
+                   checked: CheckedRecording) -> None:
     """Check the results of an operator; see ``finite.look``."""
     if not outs or deliberate(op, attrs):
         return

@@ -70,7 +70,7 @@ class BodyTracer(Tracer):
         self.truths: dict[Entry, Entry] = {}
         self._lifted: dict[Same, Entry] = {}
 
-    def extended(self) -> BodyTracer:
+    def extend(self) -> BodyTracer:
         """A copy of the trace, to which nodes may be added."""
         tracer = BodyTracer(self.name, self.tags, self.ctx)
         tracer.nodes, tracer.specs, tracer.arrays = list(self.nodes), dict(self.specs), dict(self.arrays)
@@ -112,7 +112,7 @@ class BodyTracer(Tracer):
     def fit_to_spec(self, entry: Entry, spec: Spec) -> Entry:
         """The entry cast and broadcast to the spec of the array that it is stored in."""
         target_shape: Any = spec.shape
-        entry = self.trimmed(self.cast(entry, spec.dtype), len(target_shape))
+        entry = self.trim_axes(self.cast(entry, spec.dtype), len(target_shape))
         shape: Any = self.spec(entry).shape
         if shape == target_shape:
             return entry
@@ -120,7 +120,7 @@ class BodyTracer(Tracer):
             raise TraceError(f"expected shape {show(target_shape)}, got {show(shape)}")
         return self.single("broadcast_to", entry, shape=target_shape)
 
-    def trimmed(self, entry: Entry, rank: int) -> Entry:
+    def trim_axes(self, entry: Entry, rank: int) -> Entry:
         """The entry without surplus leading axes of length one, as in NumPy's assignments."""
         shape: Any = self.spec(entry).shape
         surplus = max(len(shape) - rank, 0)
@@ -426,7 +426,7 @@ class TracedNDArray(NDArray):
         return self._data.as_ndarray(self._data.dtype if dtype is None else dtype)
 
     def detach(self) -> NDArray:
-        view = self._data.view(self._data.spec, self._data.body.blocked, lambda _, new: new)
+        view = self._data.view(self._data.spec, self._data.body.block_gradient, lambda _, new: new)
         return wrap_traced(view, self._ctx)
 
     __bool__ = _refuse("a branch or a loop condition", _CHOOSE)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _named = enter_under(FUNCTIONS)
 
 
-def _traced(body: BodyTracer, a: ArrayLike) -> Any:
+def _trace_argument(body: BodyTracer, a: ArrayLike) -> Any:
     """The traced value of an argument, which acts as a NumPy array."""
     return _array(body, a)
 
@@ -55,7 +55,7 @@ def argsort(body: BodyTracer, a: ArrayLike, axis: int | None = -1, kind: str | N
 @_named("median")
 def median(body: BodyTracer, a: ArrayLike, axis: int | None = None, *, keepdims: bool = False) -> Any:
     """The middle element along an axis, or the mean of both."""
-    array = _traced(body, a)
+    array = _trace_argument(body, a)
     array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
     count = array.shape[axis]
     part = [slice(None)] * axis + [slice((count - 1) // 2, count // 2 + 1)]
@@ -65,7 +65,7 @@ def median(body: BodyTracer, a: ArrayLike, axis: int | None = None, *, keepdims:
 @_named("ptp")
 def ptp(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The largest element less the smallest."""
-    array = _traced(body, a)
+    array = _trace_argument(body, a)
     return np.max(array, axis=axis, keepdims=keepdims) - np.min(array, axis=axis, keepdims=keepdims)
 
 
@@ -75,7 +75,7 @@ def ptp(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = Fa
 @_named("array_split")
 def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts along an axis."""
-    array = _traced(body, ary)
+    array = _trace_argument(body, ary)
     axis = check_axis(axis, array.ndim)
     parts = np.array_split(np.arange(array.shape[axis]), indices_or_sections)
     before = [slice(None)] * axis
@@ -87,7 +87,7 @@ def _splits(name: str, axis: int | None = None) -> None:
     function = getattr(np, name)
 
     def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *arguments: int, **word: int) -> list[Any]:
-        array = _traced(body, ary)
+        array = _trace_argument(body, ary)
         # a call with a dummy array, for NumPy's errors
         function(_dummy(array.spec), indices_or_sections, *arguments, **word)
         along = [*arguments, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
@@ -109,7 +109,7 @@ def diff(body: BodyTracer, a: ArrayLike, n: int = 1, axis: int = -1) -> TracedAr
 @_named("delete")
 def delete(body: BodyTracer, arr: ArrayLike, obj: Any, axis: int | None = None) -> Any:
     """The array without the elements at some indices along an axis."""
-    array = _traced(body, arr)
+    array = _trace_argument(body, arr)
     array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
     return np.take(array, np.delete(np.arange(array.shape[axis]), obj), axis=axis)
 
@@ -118,7 +118,7 @@ def delete(body: BodyTracer, arr: ArrayLike, obj: Any, axis: int | None = None) 
 def pad(body: BodyTracer, array: ArrayLike, pad_width: Any, mode: Any = "constant", *, constant_values: float = 0,
         reflect_type: str = "even") -> Any:
     """The array with borders: of a number, or of its own elements."""
-    value = _traced(body, array)
+    value = _trace_argument(body, array)
     if mode not in ("constant", "edge", "reflect", "symmetric", "wrap") or reflect_type != "even" or np.ndim(
             constant_values):
         raise TraceError(f"np.pad with mode={mode!r} and borders of several kinds. {body.instead}")
@@ -149,7 +149,7 @@ for _name in ("hstack", "vstack", "dstack", "column_stack"):
 @_named("append")
 def append(body: BodyTracer, arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Any:
     """Two arrays concatenated along an axis; without one they are flattened first."""
-    return np.concatenate([_traced(body, arr), _traced(body, values)], axis=axis)
+    return np.concatenate([_trace_argument(body, arr), _trace_argument(body, values)], axis=axis)
 
 
 # ------------------------------------------------------------------------------------------------- numbers
@@ -158,7 +158,7 @@ def append(body: BodyTracer, arr: ArrayLike, values: ArrayLike, axis: int | None
 @_named("logaddexp")
 def logaddexp(body: BodyTracer, x1: ArrayLike, x2: ArrayLike) -> Any:
     """The logarithm of a sum of exponentials."""
-    pair: list[Any] = [x if type(x) in (int, float) else _traced(body, x) for x in (x1, x2)]
+    pair: list[Any] = [x if type(x) in (int, float) else _trace_argument(body, x) for x in (x1, x2)]
     first, second = pair
     apart = np.where(first == second, 0, first - second)  # 0 also for two equal infinities, whose difference is NaN
     return np.maximum(first, second) + np.log1p(np.exp(-np.abs(apart)))
@@ -174,23 +174,23 @@ def nan_to_num(body: BodyTracer, x: ArrayLike, copy: bool = True, nan: float = 0
 @_named("nansum")
 def nansum(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The sum of the elements that are not NaN."""
-    array = _traced(body, a)
+    array = _trace_argument(body, a)
     return np.sum(np.where(np.isnan(array), np.asarray(0, array.dtype), array), axis=axis, keepdims=keepdims)
 
 
 @_named("count_nonzero")
 def count_nonzero(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The number of elements that are not zero."""
-    return np.sum(_traced(body, a) != 0, axis=axis, keepdims=keepdims)
+    return np.sum(_trace_argument(body, a) != 0, axis=axis, keepdims=keepdims)
 
 
 @_named("average")
 def average(body: BodyTracer, a: ArrayLike, axis: int | None = None, weights: ArrayLike | None = None) -> Any:
     """The mean, with weights."""
-    array = _traced(body, a)
+    array = _trace_argument(body, a)
     if weights is None:
         return np.mean(array, axis=axis)
-    weight = _traced(body, weights)
+    weight = _trace_argument(body, weights)
     if weight.ndim < array.ndim and axis is not None:
         weight = np.reshape(weight, [-1 if i == check_axis(axis, array.ndim) else 1 for i in range(array.ndim)])
     return np.sum(array * weight, axis=axis) / np.sum(np.broadcast_to(weight, array.shape), axis=axis)
@@ -238,14 +238,14 @@ def tensordot(body: BodyTracer, a: ArrayLike, b: ArrayLike, axes: Any = 2) -> Tr
 @_named("inner")
 def inner(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
     """Sums of products over the last axes."""
-    left, right = _traced(body, a), _traced(body, b)
+    left, right = _trace_argument(body, a), _trace_argument(body, b)
     return tensordot(body, left, right, (-1, -1)) if left.ndim and right.ndim else left * right
 
 
 @_named("vdot")
 def vdot(body: BodyTracer, a: ArrayLike, b: ArrayLike) -> Any:
     """The sum of products of all elements."""
-    return np.sum(np.ravel(_traced(body, a)) * np.ravel(_traced(body, b)))
+    return np.sum(np.ravel(_trace_argument(body, a)) * np.ravel(_trace_argument(body, b)))
 
 
 @_named("einsum")
@@ -266,7 +266,7 @@ def inv(body: BodyTracer, a: ArrayLike) -> TracedArray:
 @_named("linalg.det")
 def det(body: BodyTracer, a: ArrayLike) -> Any:
     """Determinants of matrices."""
-    array = _traced(body, a)
+    array = _trace_argument(body, a)
     return _value(body, "_npi_det", array).reshape(array.shape[:-2])
 
 
@@ -280,7 +280,7 @@ def cholesky(body: BodyTracer, a: ArrayLike, /, *, upper: bool = False) -> Any:
 @_named("linalg.norm")
 def norm(body: BodyTracer, x: ArrayLike, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors, and the root of the sum of squares of matrices."""
-    array = _traced(body, x)
+    array = _trace_argument(body, x)
     vector = isinstance(axis, int) or (axis is None and (ord is None or array.ndim == 1))
     if ord is None or (ord == "fro" and not vector) or (ord == 2 and vector):
         return np.sqrt(np.sum(np.square(array), axis=axis, keepdims=keepdims))

@@ -259,7 +259,7 @@ def put(array: TracedArray, key: object, value: Any) -> None:
     if not inner and _selects_everything(parts) and None not in parts:
         array.store(source)
     elif not inner:
-        source = body.trimmed(source, _dummy(array.spec)[parts].ndim)
+        source = body.trim_axes(source, _dummy(array.spec)[parts].ndim)
         array.store(body.single("_subscript_assign", array.current(), body.cast(source, array.dtype), key=parts))
     elif len(parts) == 1 and parts[0].dtype == _BOOL:
         if math.prod(_shape(body, source)) != 1:

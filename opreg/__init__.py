@@ -137,7 +137,7 @@ _DOORS: dict[str, tuple[str, str | None]] = {
     **{name: ("opreg.cells.dtype", name) for name in (
         "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
         "uint64", "bool_", "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
-        "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble",
+        "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble", "string",
         "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype")},
 }
 
@@ -154,8 +154,7 @@ _ABSENT = {
 
 #: The same for MindSpore: missing modules, and missing names of modules.
 _ABSENT_OF_MINDSPORE = {
-    "dataset.TFRecordDataset": "mindrecord.FileWriter and dataset.MindDataset write and read records",
-    **dict.fromkeys(("dataset.text", "dataset.audio"), "dataset.GeneratorDataset takes functions of Python"),
+    "dataset.audio": "dataset.GeneratorDataset takes functions of Python",
     **{f"dataset.vision.{name}": "dataset.GeneratorDataset takes frames that another library reads"
        for name in ("DecodeVideo", "VideoDecoder", "read_video")},
     "_c_expression": "it is internal to MindSpore",

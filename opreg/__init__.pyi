@@ -41,6 +41,7 @@ from opreg.cells.dtype import complex64 as complex64
 from opreg.cells.dtype import complex128 as complex128
 from opreg.cells.dtype import cfloat as cfloat
 from opreg.cells.dtype import cdouble as cdouble
+from opreg.cells.dtype import string as string
 from opreg.cells.dtype import dtype_to_nptype as dtype_to_nptype
 from opreg.cells.dtype import dtype_to_pytype as dtype_to_pytype
 from opreg.cells.dtype import pytype_to_dtype as pytype_to_dtype
@@ -257,9 +258,9 @@ __all__ = [
     "random", "rearrange_inputs", "recompute", "recordio", "registry", "reset_algo_parameters",
     "reset_auto_parallel_context", "rnd", "rnn", "rtc", "runtime", "save_checkpoint", "seed", "set_algo_parameters",
     "set_auto_parallel_context", "set_context", "set_deterministic", "set_device", "set_np_shape",
-    "set_recursion_limit", "set_rng_state", "set_seed", "short", "single", "sym", "symbol", "tensor", "test_utils",
-    "train", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "use_np", "use_np_array",
-    "use_np_shape", "ushort", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
+    "set_recursion_limit", "set_rng_state", "set_seed", "short", "single", "string", "sym", "symbol", "tensor",
+    "test_utils", "train", "ubyte", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "use_np",
+    "use_np_array", "use_np_shape", "ushort", "util", "value_and_grad", "visualization", "viz", "vjp", "vmap",
 ]
 
 __version__: str

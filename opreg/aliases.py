@@ -78,6 +78,7 @@ _DEEPER = {
                            "DynamicLossScaleUpdateCell", "FixedLossScaleUpdateCell", "TrainOneStepWithLossScaleCell")},
                        "DistributedGradReducer": "opreg.nn.parallel:DistributedGradReducer"},
     "opreg.nn.dataset": dict.fromkeys(("engine", "core", "datasets"), "opreg.nn.dataset"),
+    "opreg.nn.dataset.text": dict.fromkeys(("transforms", "utils"), "opreg.nn.dataset.text"),
     "opreg.nn.dataset.transforms": dict.fromkeys(("c_transforms", "py_transforms", "transforms"),
                                                  "opreg.nn.dataset.transforms"),
     "opreg.nn.dataset.vision": dict.fromkeys(("c_transforms", "py_transforms", "transforms", "utils"),

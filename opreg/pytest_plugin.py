@@ -30,8 +30,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add a test for each operator of the modules that the option names."""
     modules = config.getoption("--opreg-check")
     if modules:
-        from .command.pytest_items import collected
+        from .command.pytest_items import collect_operators
 
-        items += [item for module in modules for item in collected(session, module)]
+        items += [item for module in modules for item in collect_operators(session, module)]
 
 

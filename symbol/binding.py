@@ -41,7 +41,7 @@ from .executor import Executor
 from .head_gradients import OutGrads, check_head_gradients
 from .passes.rematerialization import recompute_setting
 from .program import Bound, without_gc
-from .reduction import Reduction, bucketed
+from .reduction import Reduction, divide_into_buckets
 from .sharding import bucket_arrays
 from .sparse_cut import inputs_with_few_rows
 from .sparse_executor import SparseExecutor
@@ -133,7 +133,7 @@ def _array(what: str, name: str, value: NDArray | np.ndarray | None, ctx: Contex
     return value
 
 
-def resolved(symbol: Symbol) -> Symbol:
+def resolve_operators(symbol: Symbol) -> Symbol:
     """The symbol with its operators looked up in the registry; see ``resolve``."""
     graph = symbol._graph()
     current = resolve(graph)
@@ -189,7 +189,7 @@ def bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, args: Values, 
     if reduction is not None and reduction.shard == "gradients" and args_grad is not None:
         raise ArgumentError("bind: shard='gradients' stores parts of gradients, which simple_bind allocates; args_grad "
                             "are full gradients")
-    ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
+    ctx, symbol, groups = _context(ctx), resolve_operators(symbol), _groups(group2ctx)
     arguments, auxiliary = symbol._graph().variables()
     names, aux_names = [node.name for node in arguments], [node.name for node in auxiliary]
     arrays = [_array("args", name, value, _variable_place(node, ctx, groups))
@@ -224,7 +224,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
                 reduce: Group | Reduction | None = None, shard: str | None = None, tf32: bool | None = None
                 ) -> Executor:
     """See ``Symbol.simple_bind``."""
-    ctx, symbol, groups = _context(ctx), resolved(symbol), _groups(group2ctx)
+    ctx, symbol, groups = _context(ctx), resolve_operators(symbol), _groups(group2ctx)
     graph = symbol._graph()
     arguments, auxiliary = graph.variables()
     names = [node.name for node in arguments]
@@ -253,7 +253,7 @@ def simple_bind(symbol: Symbol, ctx: Context | Sequence[Context] | None, grad_re
     reduction = Reduction.of_arguments(reduce, shard)
     requested = {node: (spec_of[node], _variable_place(node, ctx, groups) or ctx, req)
               for node, req in zip(arguments, reqs) if req != "null"}
-    in_buckets = {} if reduction is None else bucket_arrays(bucketed(reduction, graph, requested))
+    in_buckets = {} if reduction is None else bucket_arrays(divide_into_buckets(reduction, graph, requested))
     for node, req in zip(arguments, reqs):
         spec, place = spec_of[node], _variable_place(node, ctx, groups) or ctx
         weight, grad = in_buckets.get(node, (None, None))

@@ -33,7 +33,7 @@ from .plan import Plan, Segment, Step
 from .program import Program, without_gc
 from .replay import segments
 
-__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program", "simplified"]
+__all__ = ["PASSES", "PASSES_OF_BACKENDS", "CHECK", "compile_program", "simplify_forward"]
 
 #: Gives the passes of back ends.
 PASSES_OF_BACKENDS = Slot("backends")
@@ -68,7 +68,7 @@ def compile_program(program: Program) -> Plan:
         return _lay_out(program)
 
 
-def simplified(program: Program) -> Program:
+def simplify_forward(program: Program) -> Program:
     """A forward program without identities, and with equal expressions merged: its nodes are still operators of the
     graph, which later passes fuse and place."""
     for change in (simplify, cse):

@@ -22,7 +22,7 @@ from opreg.errors import ArgumentError, NotDifferentiableError, ShapeError
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
-from .binding import make, resolved
+from .binding import make, resolve_operators
 from .executor import Executor
 from .inspect.work import Rounds
 from .symbol import Symbol
@@ -165,7 +165,7 @@ def _slice(whole: Spec) -> Spec:
 
 def _infer_body(body: Symbol, known_specs: Sequence[Spec]) -> tuple[list[Spec], list[Spec]]:
     """Infer specs of the inputs and outputs of a body from those of some inputs."""
-    graph = resolved(body)._graph()
+    graph = resolve_operators(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     inferred = inference.infer_body(graph, variables, known_specs)
     return [inferred[node][0] for node in variables], [inferred[node][i] for node, i in graph.heads]
@@ -275,7 +275,7 @@ class _Body:
 
     def __init__(self, call: Call, body: Symbol, arrays: Sequence[Any], inputs: Sequence[int], changing: Set[int],
                  gradients: bool):
-        body = resolved(body)
+        body = resolve_operators(body)
         graph = body._graph()
         variables = [node for node in graph.nodes if node.op is None]
         arguments, auxiliary = graph.variables()

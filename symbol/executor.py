@@ -21,7 +21,7 @@ from opreg.ndarray.nesting import arrays_in
 from . import infer as inference
 from .argument_specs import known_shapes
 from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
-from .compile import simplified
+from .compile import simplify_forward
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import PlanReports, ReportedPlan
@@ -359,7 +359,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         if self._gradients[True] is not True:
             self._differentiate(True, True)
         plan = self._planned(True)
-        return None if self._plans.monitored or type(plan.forward) is Segment else plan
+        return None if self._plans.has_monitor or type(plan.forward) is Segment else plan
 
     def _before(self, mode: bool) -> Before:
         """The states before the last forward of a mode that a caller ran."""
@@ -434,7 +434,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         >>> len(bound.get_optimized_symbol().get_internals())  # x, one exp, and the sum
         3
         """
-        return Symbol(simplified(Program.of(self._bound, self._keeps_gradients)).heads)
+        return Symbol(simplify_forward(Program.of(self._bound, self._keeps_gradients)).heads)
 
     def on_register(self, op: Op | None) -> None:
         """Drop all plans, since kernels and gradients are chosen when a plan is built."""

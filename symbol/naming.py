@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from opreg.core.graph import Entry
 from opreg.core.mode import MODE
+from opreg.core.named_errors import named
 from opreg.core.setting_reads import reads_setting
 from opreg.errors import AttrError
 
@@ -78,6 +79,7 @@ class NameManager(metaclass=_Scope):
     ('fullyconnected0', 'fullyconnected1', 'fc')
     """
 
+    @named
     def __init__(self) -> None:
         self._counter: dict[str, int] = {}
 
@@ -106,6 +108,7 @@ class Prefix(NameManager):
     'net_fc'
     """
 
+    @named
     def __init__(self, prefix: str):
         super().__init__()
         self._prefix = prefix

@@ -14,7 +14,7 @@ from opreg.core.rounding import with_tf32
 from opreg.core.versions import WATCHED
 from opreg.errors import warn
 from opreg.ndarray.context import Context
-from opreg.ndarray.finite import inherited
+from opreg.ndarray.finite import inherit_choice
 
 from .compile import compile_program
 from .inspect.checking import KernelReport, check_kernels
@@ -65,13 +65,13 @@ class Plans(dict[bool, Plan]):
     def __missing__(self, is_train: bool) -> Plan:
         edition = EDITION[0]
         self._warn_of_replaced_operators()
-        with inherited(self._numbers):
-            plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.monitored))
+        with inherit_choice(self._numbers):
+            plan = compile_program(Program.of(self.bound, is_train, self._gradients[is_train], self.has_monitor))
         if self._check:
             self.reports[is_train] = check_kernels(plan, self._check != "report")
         if self._numbers:
             check_numbers(plan, self._numbers)
-        if self.monitored:
+        if self.has_monitor:
             self._monitor.watch(plan)
         for ctx in set(plan.contexts.values()) - self.orders.keys():
             order = ctx.backend.order(ctx.device_id)
@@ -111,13 +111,13 @@ class Plans(dict[bool, Plan]):
         self._others.pop(is_train, None)
 
     @property
-    def monitored(self) -> bool:
+    def has_monitor(self) -> bool:
         """Whether a monitor receives the results of nodes."""
         return self._monitor.callback is not None
 
     def monitor(self, callback: MonitorCallback | None, everything: bool) -> None:
         """Set the callback that receives the results of nodes, or None."""
-        if (callback is None) is self.monitored:
+        if (callback is None) is self.has_monitor:
             others, self._others = self._others, dict(self)
             self.clear()
             self.update(others)

@@ -18,7 +18,7 @@ from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
-from .reduction import Reduced, Reduction, bucketed
+from .reduction import Reduced, Reduction, divide_into_buckets
 
 __all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replace_inputs", "without_gc"]
 
@@ -91,7 +91,7 @@ class Bound:
 
     def reduce(self, reduction: Reduction | None) -> None:
         """Set the reduction of gradients over ranks; None for none."""
-        self.reduced = None if reduction is None else bucketed(reduction, self.graph, {
+        self.reduced = None if reduction is None else divide_into_buckets(reduction, self.graph, {
             node: (self.specs[node][0], self.contexts[node], req) for node, (_, req) in self.grads.items()})
 
     @property

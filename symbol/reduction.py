@@ -27,7 +27,7 @@ from opreg.typing import Array
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Bucket", "Member", "Reduced", "Reduction", "bucketed", "grouped", "joined", "first_names"]
+__all__ = ["Bucket", "Member", "Reduced", "Reduction", "divide_into_buckets", "grouped", "joined", "first_names"]
 
 T = TypeVar("T")
 
@@ -232,7 +232,8 @@ class Reduced:
         return "\n".join(lines)
 
 
-def bucketed(reduction: Reduction, graph: Graph, requests: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
+def divide_into_buckets(reduction: Reduction, graph: Graph,
+                        requests: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
     """Divide gradients into buckets, in the order in which backward is expected to compute them.
 
     Parameters

@@ -15,7 +15,7 @@ from typing import Any
 from opreg.core.graph import Node
 from opreg.errors import ArgumentError
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.nesting import arrays_in, mapped
+from opreg.ndarray.nesting import arrays_in, map_arrays
 from opreg.typing import Array
 
 from .arrays import zeros
@@ -90,10 +90,10 @@ class Sharding:
             return state
         bucket, member = self._places[index]
         share = bucket.part(member, self._group.rank, self._group.size)
-        return mapped(state, lambda array: NDArray(array._data.reshape(-1)[share].copy(), array.context)
+        return map_arrays(state, lambda array: NDArray(array._data.reshape(-1)[share].copy(), array.context)
                        if array.shape == member.shape else array)
 
-    def gathered(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
+    def gather_states(self, states: Mapping[Any, Any]) -> dict[Any, Any]:
         """The whole states, gathered from all ranks, which must call this together."""
         result = dict(states)
         for bucket in self._buckets:
@@ -101,13 +101,13 @@ class Sharding:
             arrays = {index: arrays_in(states[index]) for index in indices}
             for slot in range(max(map(len, arrays.values()), default=0)):
                 parts = {index: array[slot] for index, array in arrays.items() if slot < len(array)}
-                for index, array in bucket.ctx.run(self._gathered, bucket, parts).items():
+                for index, array in bucket.ctx.run(self._gather_bucket, bucket, parts).items():
                     arrays[index][slot] = array
-            result.update((index, mapped(states[index], functools.partial(_next, iter(arrays[index]))))
+            result.update((index, map_arrays(states[index], functools.partial(_next, iter(arrays[index]))))
                          for index in indices)
         return result
 
-    def _gathered(self, bucket: Bucket, parts: Mapping[Any, NDArray]) -> dict[Any, NDArray]:
+    def _gather_bucket(self, bucket: Bucket, parts: Mapping[Any, NDArray]) -> dict[Any, NDArray]:
         rank, ranks = self._group.rank, self._group.size
         dtype = next(iter(parts.values()))._data.dtype
         share = zeros(bucket.ctx, (bucket.count // ranks,), dtype)

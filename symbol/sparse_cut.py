@@ -92,7 +92,7 @@ class SparseCut:
             both[not early].append(value)
         return both
 
-    def varying(self, variables: Collection[Node]) -> set[Node]:
+    def varying_nodes(self, variables: Collection[Node]) -> set[Node]:
         """Variables, and the nodes among ``nodes`` whose results have gradients with respect to one of them."""
         result = set(variables)
         for node in self.nodes:

@@ -28,7 +28,7 @@ from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, check_head_gradients, order_gradients
 from .inspect.monitor import MonitorCallback
 from .naming import output_name
-from .parted import Parted, merge_outputs
+from .partitioned_executor import PartitionedExecutor, merge_outputs
 from .plans import in_mode
 from .reduction import Reduced, Reduction
 from .single_thread import SingleThread
@@ -105,7 +105,7 @@ class _Eager:
                 grad._store(Ellipsis, zeros(grad.shape, self._ctx, grad.dtype))
 
 
-class SparseExecutor(Parted):
+class SparseExecutor(PartitionedExecutor):
     """An executor with sparse arguments or gradients.
 
     Outputs of operators that compute on stored elements have the storage types that these give them.
@@ -139,7 +139,7 @@ class SparseExecutor(Parted):
                   if grad is not None and req != "null"}
         self._cut = cut = SparseCut(graph, self._specs, {node: array.stype for node, array in arrays.items()},
                                     [node for node, (grad, _) in gradients.items() if grad._sparse], one_by_one)
-        varying = cut.varying(gradients)
+        varying = cut.varying_nodes(gradients)
         # Dense copies and gradients of the entries that cross.
         self._dense_copies = {entry: self._zeros(entry) for entry in cut.crossing
                         if entry[0].op is not None or arrays[entry[0]]._sparse}

@@ -30,7 +30,7 @@ from .arrays import BoundArrays, zeros
 from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, check_head_gradients, order_gradients
 from .naming import output_name
-from .parted import Parted, merge_outputs
+from .partitioned_executor import PartitionedExecutor, merge_outputs
 from .plans import in_mode
 from .reduction import Reduction
 from .single_thread import SingleThread
@@ -108,7 +108,7 @@ def _differentiable_nodes(graph: Graph) -> set[Node]:
     return reached
 
 
-class Staged(Parted):
+class Staged(PartitionedExecutor):
     """An executor of a graph in which shapes depend on values.
 
     Each forward replaces the arrays in ``outputs`` whose shapes depend on values. Before the first they are empty.

@@ -50,6 +50,7 @@ OTHERWISE = {
         core.files: INFLATED
         data.codec: COLOR GRAY UNCHANGED
         data.recordio: _LENGTH
+        data.tfrecord: _HEAD _TAIL
         train.kvstore: _UPDATED_THERE
         train.async_store: _LINE
     """,
@@ -118,7 +119,7 @@ OTHERWISE = {
         gluon.data.held_state: _PART
         gluon.utils: _BLOCK
         notebook.callback: _HEIGHT _MARGIN _WIDTH
-        pictures.layered: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
+        pictures.layered_layout: _BETWEEN _BESIDE _LANE _LEAST_GAP _MOST_GAP _FAR _LARGE _SWEEPS _FEW_SWEEPS
         pictures.measures: CHAR LINE LABEL_CHAR LABEL_HEIGHT PADDING TITLE _LONGEST
         pictures.overview: _MOST
         pictures.drawing: SEVERAL

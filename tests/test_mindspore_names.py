@@ -38,7 +38,7 @@ def test_a_missing_name_points_to_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("module, name, instead", [
     ("", "_c_expression", "internal"), ("context", "set_ps_context", "docs/distributed.md"),
-    ("dataset", "TFRecordDataset", "MindDataset"), ("dataset", "text", "GeneratorDataset"),
+    ("dataset", "audio", "GeneratorDataset"),
     ("dataset.vision", "DecodeVideo", "dataset.GeneratorDataset takes frames"),
     ("dataset.vision.c_transforms", "VideoDecoder", "dataset.GeneratorDataset takes frames"),
     ("nn.optim", "thor", "nn.Momentum"),

@@ -130,7 +130,7 @@ class _SingleThreaded:
                 _, change = _control()
                 change(self.before)
 
-    def forked(self) -> None:
+    def leave_parent_blocks(self) -> None:
         """In a forked child, end the blocks that threads of the parent were in."""
         depth, before = self.depth, self.before
         self.forget()
@@ -148,7 +148,7 @@ def _control() -> Control:
 _HOLD = _SingleThreaded()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_HOLD.forked)
+    os.register_at_fork(after_in_child=_HOLD.leave_parent_blocks)
 
 
 #: Functions of an array module that give the ``matmul`` of a back end for its arrays, or None; back ends add theirs.
@@ -235,7 +235,7 @@ def _stack_matmul(axis: int, work: int, a: Array, b: Array, out: Array | None = 
     count = a.shape[axis]
     parts = min(count, max(_PARTS, threads.count()))
     before = (slice(None),) * axis
-    cuts = [(*before, part) for part in threads.evenly(count, parts)]
+    cuts = [(*before, part) for part in threads.split_evenly(count, parts)]
     share(np, [functools.partial(np.matmul, a[cut], b[cut], out[cut]) for cut in cuts], work)
     return out
 

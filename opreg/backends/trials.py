@@ -22,7 +22,7 @@ from opreg.core.processor import processor
 
 from .numba import cache
 
-__all__ = ["Choice", "allowed", "faster"]
+__all__ = ["Choice", "are_allowed", "faster"]
 
 # Seconds and rounds that a trial takes at most. The minimum times are compared, since other programs can only make
 # times longer. If rounds are long, a few of them may take more seconds, since the choice is stored.
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     reason: str
 
 
-def allowed() -> bool:
+def are_allowed() -> bool:
     """Whether trials are allowed."""
     return os.environ.get("OPREG_TUNE") != "0"
 

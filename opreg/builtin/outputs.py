@@ -15,7 +15,7 @@ from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
-           "like_inputs", "numbered", "as_output", "common_shape", "one_of", "floating", "wide", "widen",
+           "like_inputs", "names_of_outputs", "as_output", "common_shape", "one_of", "common_floating", "wide", "widen",
            "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
 
 
@@ -222,7 +222,7 @@ def like_inputs(*places: int) -> Callable[..., list[Shape]]:
     return lambda *ins: [ins[place] for place in places]
 
 
-def numbered(count: int) -> list[str]:
+def names_of_outputs(count: int) -> list[str]:
     """Names of ``count`` outputs, as in MXNet: numbered if there are several."""
     return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
 
@@ -261,7 +261,7 @@ def one_of(shape: Shape | None, allowed: Sequence[Shape]) -> Shape | None:
     return unify(shape, fitting[0]) if len(fitting) == 1 else shape
 
 
-def floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
+def common_floating(dtypes: Sequence[np.dtype | None]) -> np.dtype | None:
     """The one dtype known among several, which must be floating.
 
     Raises

@@ -15,7 +15,7 @@ from ..core.rules import BatchedCall, Rule
 from ..core.spec import Shape
 from ..core.value import Value
 
-__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "declare_row_samples", "padded", "repeated",
+__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "declare_row_samples", "padded", "repeat_inputs",
            "same_numbers", "size_of", "summed_like"]
 
 
@@ -24,7 +24,7 @@ def size_of(ins: Sequence[Any], batched: Sequence[bool]) -> int:
     return next(value.shape[0] for value, has_samples in zip(ins, batched) if has_samples)
 
 
-def repeated(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+def repeat_inputs(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """All inputs with a first axis of samples."""
     size = size_of(ins, batched)
     return [value if has_samples else _repeat(value, size) for value, has_samples in zip(ins, batched)]
@@ -47,7 +47,7 @@ def aligned(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
 
 
 def _together(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
-    ins = repeated(ins, batched)
+    ins = repeat_inputs(ins, batched)
     if any(value.shape != ins[0].shape for value in ins):
         return NotImplemented
     return BatchedCall(ins, attrs)
@@ -142,7 +142,7 @@ def declare_row_samples(op: Op, *places: int) -> None:
     def rule(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
         if any(has_samples for i, has_samples in enumerate(batched) if i not in places):
             return NotImplemented
-        values = repeated(ins, batched)
+        values = repeat_inputs(ins, batched)
         return BatchedCall([fold_samples(values[i]) if i in places else value for i, value in enumerate(ins)], attrs)
 
 

@@ -156,7 +156,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
     entries = [value._entry for value in values]
     for i, (variable, array) in enumerate(zip(application.captured, application.arrays), len(entries)):
         entry = body.outer[variable]._entry  # the user's function gives no gradient of a captured value
-        entries.append(entry if i in moved or id(array) in internal else trace.blocked(entry))
+        entries.append(entry if i in moved or id(array) in internal else trace.block_gradient(entry))
     body.close()
     node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):

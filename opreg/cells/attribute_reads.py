@@ -167,33 +167,45 @@ class AttributeReads(abc.ABC):
         self.drawn: list[tuple[Any, Any]] = []
         self._users: dict[int, bool] = {}  # by identity of code: whether it is the user's
         self._codes: list[types.CodeType] = []  # kept alive, so that identities stay valid
-        self._scanned: set[tuple[int, int]] = set()
         self._inner: set[int] = set()  # code that is defined in code that has run
-        self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
         self._functions: dict[int, list[types.FunctionType]] = {}  # user's functions that code uses, by their code
         self._ran: dict[int, types.FunctionType] = {}  # user's functions that ran and were made before
         # frames of these functions, from the end of a function to the next event
         self._ended: list[types.FrameType] = []
-        self._names: set[str] = set()  # names of attributes that code reads
-        self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
-        self._by_text = False
-        self._by_any_name = False
         self._updates: set[str] = set()  # names of attributes that code changes
         self._stores: set[str] = set()  # names of attributes that code sets
-        self._holders: list[Any] = []  # objects without a watched ``__dict__``, on which code may set attributes
-        self._owners: list[Any] = []
+        # objects without a watched ``__dict__``, on which code may set attributes, by identity
+        self._holders: dict[int, Any] = {}
         self._classes: dict[type, None] = {}  # classes of the user's that code uses
         self._met: dict[int, object] = {}  # kept alive, so that identities stay valid
         self._read: set[int] = set()
+        self._ignored: set[int] = set()  # objects whose contents are not compared
         # first values of places that were written to and not read so far
         self._changed: dict[tuple[int, str], Any] = {}
-        self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
         self._hooked: list[type] = []
         self._caches: list[Any] = []  # functions that cache their results
         self._generators: list[tuple[Any, Any]] = []  # with their states
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
+        self._all_names: set[str] = set()  # with those from before the last call of Python in the graph
+        self._all_texts: set[str] = set()
+        self._all_by_text = False
+        self._all_owners: dict[int, Any] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begin to note what code reads since the trace began, or since the last call of Python in its graph."""
+        self._scanned: set[tuple[int, int]] = set()
+        self._methods: set[tuple[int, int]] = set()  # code that has run, with the class of its first argument
+        self._names: set[str] = set()  # names of attributes that code reads
+        self._texts: set[str] = set()  # texts that may name attributes, if code reads attributes by text
+        self._by_text = False
+        self._by_any_name = False
+        self._owners: list[Any] = []
+        self._used: set[int] = set()
+        self._compared: set[int] = set()  # values whose contents were noted
+        self._noted: dict[tuple[int, str], bool] = {}  # attributes that were read, and whether in user code
 
     @abc.abstractmethod
     def note_use(self, value: Any) -> None:
@@ -237,8 +249,9 @@ class AttributeReads(abc.ABC):
 
     def _add_holder(self, owner: Any) -> None:
         """Note that code uses an object on which it may set attributes."""
-        self._holders.append(owner)
-        self._note_stores_on(owner, self._stores)
+        if id(owner) not in self._holders:
+            self._holders[id(owner)] = owner
+            self._note_stores_on(owner, self._stores)
 
     def _first_value(self, place: tuple[int, str], value: Any, is_read: bool) -> Any:
         """The first value of a place; it is stored before the place is written to."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 __all__ = ["Bailout", "CallSignature", "CallSignatures", "LeftToPython", "ReadChanged", "RecordedRun",
-           "SignatureChanged", "Sources"]
+           "SignatureChanged", "Sources", "StateChanged"]
 
 #: Variables and results of a run, over which its gradient runs backward.
 RecordedRun: TypeAlias = "tuple[Sequence[Tensor], Sequence[Tensor]]"
@@ -81,6 +81,10 @@ class ReadChanged(Bailout):
         self.fork, self.answer = fork, answer
 
 
+class StateChanged(Bailout):
+    """A call of Python changed state that the function reads later."""
+
+
 class LeftToPython(OpError, TypeError):
     """A function cannot be a graph: it is not compiled, but runs as Python code.
 
@@ -110,6 +114,8 @@ class CallSignatures:
         Python calls of the stopped run, which are not repeated.
     reads : Reads or None
         The state that the running variant has read.
+    latest : int or None
+        The number of the last call of the current run.
     left : str
         The reason why a backward pass left the function to Python; empty if none did.
     """
@@ -119,32 +125,28 @@ class CallSignatures:
         self.done: dict[Hashable, RecordedRun] = {}
         self.replay: dict[Hashable, RecordedRun] = {}
         self.reads: Reads | None = None
+        self.latest: int | None = None
         self.left = ""
 
     def refuse_changes(self, call: int, title: str) -> None:
-        """Leave the function to Python after a call that changed state which the function reads later.
+        """Stop a run after a call that changed state which the function reads later.
 
         Raises
         ------
-        LeftToPython
+        StateChanged
             The graph has results for the state before.
         """
         changed = None if self.reads is None else self.reads.changed_after(call)
         if changed is not None:
-            reason = f"{changed}, which the function reads later, is changed by {title}"
-            raise LeftToPython(reason, reason)
-
-    def learn(self, change: SignatureChanged) -> None:
-        """Note the new signature of a call, and the Python calls made before it."""
-        self.known[change.place] = change.signature
-        self.start_over()
+            raise StateChanged(f"{changed}, which the function reads later, is changed by {title}")
 
     def start_over(self) -> None:
         """Keep the Python calls of a run that stopped, so that the next one does not repeat them."""
-        self.replay, self.done = dict(self.done), {}
+        self.replay.update(self.done)
+        self.done = {}
 
     def end_run(self) -> None:
         """Forget the Python calls of a run that ended."""
         self.done.clear()
         self.replay.clear()
-        self.reads = None
+        self.reads = self.latest = None

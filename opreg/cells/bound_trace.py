@@ -11,7 +11,7 @@ import numpy as np
 
 from opreg.core import generators
 from opreg.ndarray.context import current_context
-from opreg.ndarray.finite import inherited
+from opreg.ndarray.finite import inherit_choice
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.overwritten import overwritten_error
@@ -112,7 +112,7 @@ class BoundTrace:
         program.outside = None  # the function itself notes the values that bodies read
         program.heads = [*program.heads, *late]
         program.destinations = [(array, "write") for array in self.gradients]
-        with inherited(numbers):
+        with inherit_choice(numbers):
             self.plan = compile_program(program)
         self.orders = memory.orders(set(self.plan.contexts.values()))
         if numbers:

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.mode import MODE
 from ..core.parameters import signature_of
 from ..core.reports import NotebookTable
-from ..core.settings import check_arguments
+from ..core.settings import Checked
 from ..core.spec import as_dtype, is_floating
 from ..custom.signature import warn_misspelt
 from ..errors import ArgumentError, DTypeError, OpError, did_you_mean, is_it, is_ours, note, refuse_keywords
@@ -47,7 +47,7 @@ class _Constructs(Protocol[P, R]):
     def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-class Cell(ParameterContainer, NotebookTable):
+class Cell(ParameterContainer, Checked, NotebookTable):
     """A layer: derive from it, make parameters and children in ``__init__``, compute in ``construct``.
 
     If a Cell defines ``bprop(self, *inputs, out, dout)``, this method computes its gradient: it returns a gradient for
@@ -72,13 +72,6 @@ class Cell(ParameterContainer, NotebookTable):
 
     #: Whether ``training`` of this Cell decides the mode of its operators; otherwise the caller's mode does.
     _has_mode = True
-
-    if not TYPE_CHECKING:  # type checkers read __init__
-
-        def __new__(cls, *args, **keywords):
-            """Make the object, after checking the arguments."""
-            check_arguments(cls, args, keywords)
-            return super().__new__(cls)
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)

@@ -60,10 +60,11 @@ class CodeReads(ValueReads):
         if module is not None and is_user_module(name):
             self.comparisons.entry(sys.modules, name, module, f"the module {name}")
 
-    def _read_code(self, code: types.CodeType, scope: dict[str, Any]) -> None:
-        """Note the names that code loads, and their values."""
+    def _read_code(self, code: types.CodeType, scope: dict[str, Any], found: Loads | None = None) -> None:
+        """Note the names that code loads, and their values; those that running code loads from now on if ``found`` is
+        given."""
         self._inner.update(id(const) for const in code.co_consts if isinstance(const, types.CodeType))
-        names_loaded = loads(code)
+        names_loaded = found or loads(code)
         self._texts.update(filter(str.isidentifier, names_loaded.texts))
         named = names_loaded.names.union(names_loaded.scope)
         self._by_text = self._by_text or not _BY_TEXT.isdisjoint(named)
@@ -83,7 +84,7 @@ class CodeReads(ValueReads):
         if not new.isdisjoint(OF_CLASS):
             for value in tuple(self._met.values()):
                 if hookable(type(value)):
-                        self.note_use(type(value))
+                    self.note_use(type(value))
         for name in new & BY_NAME.keys():
             self._read_setting(BY_NAME[name])
         if not names_loaded.texts.isdisjoint(HANDLERS):
@@ -102,7 +103,7 @@ class CodeReads(ValueReads):
                 self._read_module(name)
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))
-        self._read_functions_of(code)
+        self._read_functions_of(code, found)
 
     def _read_names(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
         """Note the globals and built-ins that code loads, and their values."""
@@ -121,7 +122,7 @@ class CodeReads(ValueReads):
                     self.comparisons.entry(vars(builtins), name, value, f"the built-in {name}")
                     self.read(value, f"the built-in {name}")
 
-    def _read_functions_of(self, code: types.CodeType) -> None:
+    def _read_functions_of(self, code: types.CodeType, found: Loads | None) -> None:
         """Note the functions that have this code."""
         functions = self._functions.get(id(code), [])
         if not functions and code.co_freevars and id(code) not in self._inner:
@@ -129,7 +130,7 @@ class CodeReads(ValueReads):
             if not functions and gc.get_freeze_count():
                 self.reason = self.reason or f"gc.freeze() hides the variables that {code.co_name} has from outside"
         for function in functions:
-            self._read_function(function)
+            self._read_function(function, found)
 
     def _note_stores(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
         """Note the places outside of code that it sets."""
@@ -138,5 +139,5 @@ class CodeReads(ValueReads):
             self.comparisons.place(scope, name, f"the global {name}")
         new = names_loaded.places["attribute"].union(texts if "setattr" in names_loaded.scope else ()) - self._stores
         self._stores |= new
-        for owner in self._holders:
+        for owner in tuple(self._holders.values()):
             self._note_stores_on(owner, new)

@@ -23,7 +23,7 @@ from ..core.versions import LATEST, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
-from .bailout import LeftToPython
+from .bailout import LeftToPython, StateChanged
 from .bound_trace import BoundTrace
 from .observer import Observer
 from .parameter import Parameter
@@ -306,8 +306,8 @@ class Compiled:
         running, signatures.reads = signatures.reads, plan.reads
         try:
             plan.backward()
-        except LeftToPython as error:
-            signatures.left = error.reason
+        except (LeftToPython, StateChanged) as error:
+            signatures.left = str(error)
             return [None if g is None else g._data for g in _record_gradients(
                 run, [tensor_over(g, plan.ctx) for g in out_grads], [tensor_over(value, plan.ctx) for value in ins],
                 run.needs, None, True)]

@@ -10,9 +10,10 @@ import numpy as np
 
 from opreg.ndarray.context import Context, set_default_context
 
+from ..core.array_module import backend
 from ..core.mode import MODE
 from ..core.setting_reads import reads_setting
-from ..errors import ArgumentError, did_you_mean
+from ..errors import ArgumentError, DeviceError, did_you_mean, warn
 
 __all__ = ["EPOCH", "GRAPH_MODE", "PYNATIVE_MODE", "STRICT", "COMPATIBLE", "LAX", "set_context", "get_context",
            "no_setting", "check_setting", "compiles"]
@@ -30,7 +31,7 @@ EPOCH = [0]
 
 _VALID: dict[str, tuple[Any, ...]] = {
     "mode": (GRAPH_MODE, PYNATIVE_MODE),
-    "device_target": ("CPU", "GPU"),
+    "device_target": ("CPU", "GPU", "Ascend"),
     "convention": ("document", "2.4"),
     "check_bprop": (False, True),
 }
@@ -69,8 +70,9 @@ def set_context(**settings: object) -> None:
     ----------
     mode : int
         ``GRAPH_MODE`` compiles them, ``PYNATIVE_MODE``, the default, runs their Python code.
-    device_target : {"CPU", "GPU"}
-        The device of new tensors.
+    device_target : {"CPU", "GPU", "Ascend"}
+        The device of new tensors. If this machine has no such device, and always for Ascend, it is the CPU, with a
+        warning, and ``get_context`` says so.
     device_id : int
         Number of the GPU.
     convention : {"document", "2.4"}
@@ -96,12 +98,27 @@ def set_context(**settings: object) -> None:
             raise ArgumentError(f"set_context: device_id must be an int, got {value!r}")
     chosen = {**_CONTEXT, **settings}
     if chosen["device_target"] != _CONTEXT["device_target"] or chosen["device_id"] != _CONTEXT["device_id"]:
-        place = Context("gpu", chosen["device_id"]) if chosen["device_target"] == "GPU" else Context("cpu", 0)
-        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # raises if the device is missing
+        place = _context_of(chosen["device_target"], chosen["device_id"])
+        place.backend.zeros((1,), np.dtype(np.float32), place.device_id)  # raises for a number without a device
         set_default_context(place)
+        chosen["device_target"] = place.device_type.upper()
     if chosen != _CONTEXT:
         _CONTEXT.update(chosen)
         EPOCH[0] += 1
+
+
+def _context_of(target: str, number: int) -> Context:
+    """The context of a device target; the CPU, with a warning, if this machine has no such device."""
+    if target != "CPU":
+        missing: object = "opreg has no back end for it"
+        if target == "GPU":
+            try:
+                backend("gpu")
+                return Context("gpu", number)
+            except DeviceError as error:
+                missing = error
+        warn(f"set_context: the CPU computes in place of device_target={target!r}: {missing}")
+    return Context("cpu", 0)
 
 
 def no_setting(function: str, name: str, settings: Iterable[str]) -> ArgumentError:

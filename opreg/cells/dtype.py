@@ -24,7 +24,7 @@ __all__ = [
     "DType", "of", "promote", "promote_number", "dtype_to_nptype", "dtype_to_pytype", "pytype_to_dtype",
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_",
     "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
-    "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble",
+    "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble", "string",
 ]
 
 
@@ -106,6 +106,8 @@ bool_ = DType("Bool", np.bool_)
 #: Complex dtypes, with which programs compare; no tensor has one.
 complex64 = cfloat = DType("Complex64", np.complex64)
 complex128 = cdouble = DType("Complex128", np.complex128)
+#: Texts in columns of datasets; no tensor has them.
+string = DType("String", np.str_)
 
 
 def __getattr__(name: str) -> DType:

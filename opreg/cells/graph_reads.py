@@ -20,7 +20,7 @@ from ..errors import warn
 from .observer import Observer
 from .reads import Reads
 
-__all__ = ["GraphObserver", "observed", "warn_of_reads"]
+__all__ = ["GraphObserver", "trace_observed", "warn_of_reads"]
 
 #: Identities of the code of functions whose result depends on the mode or the device. Their results are not compared,
 #: since each plan has one mode and one device.
@@ -54,7 +54,7 @@ class GraphObserver(Observer):
     def check(self) -> Check | None:
         """A function that names the reads that have changed; None where nothing was read."""
         self.reads.close()
-        return self.reads.changed if self.reads.counted else self.reads.check
+        return self.reads.changed if self.reads.has_counted else self.reads.check
 
 
 class _BodyObserver(GraphObserver):
@@ -67,14 +67,14 @@ T = TypeVar("T")
 
 
 @OBSERVED.provide
-def observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
+def trace_observed(title: str, trace: Callable[[], T]) -> tuple[T, Check | None]:
     """The result of a trace, and a function that names the values read by users' code that have changed; a warning
     names reads that cannot be compared.
 
     Examples
     --------
     >>> scale = [2.0]
-    >>> found, changed = observed("twice", lambda: scale[0] * 2)
+    >>> found, changed = trace_observed("twice", lambda: scale[0] * 2)
     >>> found
     4.0
     """

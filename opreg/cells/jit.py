@@ -30,9 +30,10 @@ from ..core.op import Op
 from ..core.reports import Explanation, report
 from ..errors import ArgumentError, refuse_keywords, warn
 from . import tree
-from .bailout import CallSignatures, LeftToPython, ReadChanged, SignatureChanged
+from .bailout import CallSignatures, LeftToPython, ReadChanged, SignatureChanged, StateChanged
 from .compiled import Compiled, CompiledOnDevice, run_in_python
 from .context_settings import EPOCH
+from .former_state import FormerState
 from .guards import Fork, Path, Step, Variants, up_to
 from .parameter import Parameter
 from .parameter_container import ParameterContainer
@@ -199,32 +200,42 @@ class Cache:
     def _call_variants(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
                        kwargs: dict[str, Any]) -> Any:
         """Call variants until a run is complete. A run ends early if a value that was read, the form of a hook's
-        result, or a spec that a dry run has found, differs from that of the trace."""
-        compiled, anew = kind.current, False
+        result, or a spec that a dry run has found, differs from that of the trace, or if a hook changes state that the
+        function reads later."""
+        compiled, anew, left = kind.current, False, ""
+        former = FormerState()
         while isinstance(compiled, Compiled):
             try:
                 kind.signatures.reads = compiled.reads
                 with generators.noted_states() as drawn:
-                    return compiled.call(function, leaves)
+                    result = compiled.call(function, leaves)
+                if left:
+                    kind.current = self._as_python(function, left)
+                return result
             except ReadChanged as change:
                 known_steps = up_to(compiled.traced.steps, change.fork, change.answer)
                 new = kind.variants.at(change.fork, change.answer)
                 if new is not None and new.changed() is not None:
                     new = None
             except SignatureChanged as change:
-                kind.signatures.learn(change)
+                kind.signatures.known[change.place] = change.signature
                 known_steps, new = compiled.traced.steps, None
             except SpecsChanged:
                 if anew:  # shapes depend on values of the inputs, not on values from outside
                     raise
-                kind.signatures.start_over()
                 anew, known_steps, new = True, compiled.traced.steps, None
+            except StateChanged as change:
+                known_steps, new, left = compiled.traced.steps, None, str(change)
             except LeftToPython as error:
                 generators.go_back(drawn)
                 kind.current = self._as_python(function, error.reason)
                 break
+            kind.signatures.start_over()
+            if kind.signatures.latest is not None:
+                former.add(kind.signatures.latest, compiled.reads.former_values())
             generators.go_back(drawn)  # the run that starts over draws the same values
-            kind.current = compiled = new or self._compiled(function, kind, leaves, args, kwargs, known_steps)
+            kind.current = compiled = new or self._compiled(
+                function, kind, leaves, args, kwargs, known_steps, former)
         return run_in_python(function, args, kwargs)
 
     # -------------------------------------------------------------------------------------------- compiling
@@ -266,7 +277,8 @@ class Cache:
         return kind
 
     def _compiled(self, function: Callable, kind: _Kind, leaves: Sequence[Tensor], args: tuple[Any, ...],
-                  kwargs: dict[str, Any], known_steps: Sequence[Step] = ()) -> Compiled | _Python:
+                  kwargs: dict[str, Any], known_steps: Sequence[Step] = (), former: FormerState | None = None
+                  ) -> Compiled | _Python:
         """Trace the function."""
         first = kind.variants.first
         if len(kind.variants.compiled) >= VARIANTS and isinstance(first, Fork):
@@ -276,7 +288,8 @@ class Cache:
         path = Path(kind.variants, known_steps)
         try:
             traced = trace_function(function, arguments, [(leaf.shape, leaf._dt) for leaf in leaves],
-                              leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner)
+                                    leaves[0]._ctx if leaves else None, kind.signatures, path, leaves, self._owner,
+                                    former=former)
         except LeftToPython as error:
             return self._as_python(function, error.reason, error.reads)
         compiled = (Compiled if traced.ctx.device is None else CompiledOnDevice)(

@@ -24,7 +24,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads
+from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads, loads_after
 from ..core.comparisons import ABSENT, PLAIN
 from ..core.parameters import annotations_of
 from ..core.registry import count_of_names
@@ -116,6 +116,8 @@ class Observer(CodeReads):
         self._stop_watching()
         for cls in self._hooked:
             unhook(cls)
+        self._keep_notes()
+        self._names, self._texts, self._owners = self._all_names, self._all_texts, list(self._all_owners.values())
         if (self._generators[2:] or "random" in self._names) and not self._names.isdisjoint(STATES):
             self.reason = self.reason or "it asks for the state of a random generator, which changes with each draw"
         self.drawn = [(generator, before) for generator, before in self._generators
@@ -130,7 +132,7 @@ class Observer(CodeReads):
             if past_hooks:
                 self._read_all_attributes(value)
         self._meet_functions()
-        if self._by_text:
+        if self._all_by_text:
             self._close_tensors()
         for cls in self._classes:
             self._close_class(cls)
@@ -139,9 +141,30 @@ class Observer(CodeReads):
                 self._read_attribute(owner, name)
         for function in self._caches:
             self._close_cache(function)
-        self._met, self._functions, self._owners, self._generators, self._codes = {}, {}, [], [], []
+        self._met, self._functions, self._generators, self._codes = {}, {}, [], []
+        self._owners, self._all_owners, self._holders = [], {}, {}
         self._ran = {}
         self._classes, self._caches = {}, []
+
+    def begin_again(self) -> None:
+        """Note from now on also reads of places that were read before: a call of Python in the graph may change them.
+        Functions that run may read all names that the rest of their code loads."""
+        self._keep_notes()
+        self._forget()
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._outside:
+            if self._is_user(frame):
+                for value in frame.f_locals.values():
+                    self.note_use(value)
+                self._read_code(frame.f_code, frame.f_globals, loads_after(frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+
+    def _keep_notes(self) -> None:
+        """Add the notes since the last call of Python in the graph to those from before."""
+        self._all_names |= self._names
+        self._all_texts |= self._texts
+        self._all_by_text |= self._by_text
+        self._all_owners.update(zip(map(id, self._owners), self._owners))
 
     def _memory_is_read(self) -> bool:
         """Whether an attribute ``_data`` that code reads belongs to tensors: no other object has it."""
@@ -228,7 +251,7 @@ class Observer(CodeReads):
             self.note_use(answer)
             # a context manager of contextlib is a new object in each call
             if hookable(type(answer)) and frame.f_globals.get("__name__") != "contextlib":
-                self._read.add(id(answer))
+                self.ignore(answer)
         elif inspect.unwrap(setting).__code__ is not frame.f_code:  # it answers instead
             self._read_setting(setting)
         elif answer is not None or not frame.f_code.co_argcount:

@@ -12,7 +12,7 @@ from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.mode import MODE
-from ..core.named_errors import name_errors
+from ..core.named_errors import name_errors, named
 from ..core.registry import ops
 from ..core.reports import report
 from ..core.spec import as_dtype, show
@@ -65,6 +65,7 @@ class Parameter(Tensor):
     _gradient_target: GradientTarget | None = None  # memory from which an optimizer reads its gradient
     _mindspore_name: str | None = None  # if it differs from its name
 
+    @named
     def __init__(self, default_input: TensorLike, name: str | None = None, requires_grad: bool = True,
                  layerwise_parallel: bool = False, parallel_optimizer: bool = True, storage_format: str = ""):
         for what, value in (("requires_grad", requires_grad), ("layerwise_parallel", layerwise_parallel)):
@@ -437,6 +438,7 @@ class ParameterTuple(tuple[Parameter, ...]):
     ['copy.a', 'copy.b']
     """
 
+    @named
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:
         members = tuple(iterable)
         by_name: dict[str, Parameter] = {}

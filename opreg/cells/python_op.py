@@ -24,7 +24,7 @@ from ..core.tracing import TracedValue
 from ..core.value import Value
 from ..core.versions import tick
 from ..errors import ArgumentError
-from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged
+from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged, StateChanged
 from .captures import sources_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
@@ -119,11 +119,16 @@ class Record:
             except SignatureChanged as change:
                 self.signatures.done[self.place] = [*self.latest_run[0], *change.captured], change.results
                 raise
+            except StateChanged:
+                self.signatures.done[self.place] = self.latest_run
+                raise
         self.signatures.done[self.place] = self.latest_run
         return self.latest_run[1]
 
     def _call_function(self, values: list[Tensor]) -> Sequence[Tensor]:
         """Call the function, and check that it has not changed state whose value from before is in the graph."""
+        if self.number is not None:
+            self.signatures.latest = self.number
         results = self._run(values)
         if self.number is not None:
             self.signatures.refuse_changes(self.number, self.title)

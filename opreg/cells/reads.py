@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.comparisons import ABSENT, Check, Comparisons, HeldElements, HeldValue, Mark
+from ..core.comparisons import ABSENT, Check, Comparison, Comparisons, HeldElements, HeldValue, Puts
 from .context_settings import EPOCH, get_context
+from .former_state import FormerState
 
 __all__ = ["Owner", "TABLES", "Reads", "Watcher", "attribute"]
 
@@ -41,6 +42,9 @@ class Watcher(Protocol):
 
     def attribute(self, owner: Any, name: str, value: Any, frame: FrameType) -> None:
         """Note that an attribute of an object is read in a frame."""
+
+    def begin_again(self) -> None:
+        """Note from now on also reads of places that were read before, and those of the functions that run."""
 
 
 class Owner(Protocol):
@@ -69,6 +73,48 @@ def attribute(owner: Owner, name: str) -> Any:
     return ABSENT
 
 
+class _After:
+    """The state that a trace reads between a call of Python in the graph and the next.
+
+    Attributes
+    ----------
+    places : dict
+        Comparisons, by identity.
+    attributes : dict
+        Attributes of Cells, by owner and name.
+    states : dict
+        The states of Cells and Parameters beside attributes, by owner.
+    settings : set of str
+        Settings of ``set_context``.
+    check : callable or None
+        Compares the places.
+    """
+
+    __slots__ = ("places", "attributes", "states", "settings", "check")
+
+    def __init__(self, places: dict[int, Comparison]):
+        self.places = places
+        self.attributes: dict[tuple[int, str], tuple[weakref.ref[Owner], str, HeldValue | HeldElements]] = {}
+        self.states: dict[int, tuple[weakref.ref[Owner], tuple[Any, ...]]] = {}
+        self.settings: set[str] = set()
+        self.check: Check | None = None
+
+    def renew(self) -> None:
+        """Let everything but places count as read now, since a trace may have changed it itself."""
+        for place, (ref, name, held) in self.attributes.items():
+            owner = ref()
+            if owner is not None:
+                self.attributes[place] = ref, name, type(held)(attribute(owner, name))
+        for key, (reference, _) in self.states.items():
+            owner = reference()
+            if owner is not None:
+                self.states[key] = reference, _state(owner)
+
+    def renew_places(self) -> None:
+        """Let places count as read now."""
+        self.places = {number: each.renewed() for number, each in self.places.items()}
+
+
 class Reads:
     """Attributes and values that a trace has read or changed.
 
@@ -82,6 +128,8 @@ class Reads:
         The places that ``check`` compares.
     observer : Watcher or None
         The observer of Python code, during the trace.
+    former : FormerState
+        The state that the trace reads before calls of Python that have changed it.
     """
 
     def __init__(self) -> None:
@@ -90,19 +138,18 @@ class Reads:
         self._spent: str | None = None
         self.comparisons = Comparisons()
         self.observer: Watcher | None = None
+        self.former = FormerState()
         self._owners: dict[int, Owner] = {}  # kept alive during the trace
         self._states: dict[int, tuple[int, tuple[Any, ...]]] = {}
         self._before: dict[int, dict[str, HeldValue | HeldElements | None]] = {}
         self._changed: dict[int, set[str]] = {}
         self._set: list[tuple[Owner, str, Any]] = []  # attributes that were set, with their values before
         self._noted: list[Any] = []
-        self._attributes: list[tuple[weakref.ref[Owner], str, HeldValue | HeldElements]] = []  # in the order of reading
-        self._calls: list[tuple[Mark, int]] = []  # the numbers of reads before each call of Python in the graph
-        self._checks: dict[int, Check | None] = {}  # of the places that are read between a call and the next
+        self._calls: list[_After] = []  # for each call of Python in the graph
         self._settings: dict[str, Any] = {}
 
     @property
-    def counted(self) -> bool:
+    def has_counted(self) -> bool:
         """Whether Cells, Parameters or settings were read, which count their changes."""
         return bool(self._noted or self._settings)
 
@@ -110,11 +157,15 @@ class Reads:
 
     def visit(self, owner: Owner) -> None:
         """Note that a Cell is called, or a Parameter is used."""
-        if id(owner) not in self._states:
+        is_new = id(owner) not in self._states
+        if is_new:
             self._owners[id(owner)] = owner
             self._states[id(owner)] = owner._version, _state(owner)
-            if self.observer is not None:
-                self.observer.note_use(owner)
+        if self._calls and id(owner) not in self._calls[-1].states:
+            self._calls[-1].states[id(owner)] = weakref.ref(owner), self._states[id(owner)][1]
+            is_new = True
+        if is_new and self.observer is not None:
+            self.observer.note_use(owner)
 
     def attribute(self, owner: Owner, name: str, value: object) -> None:
         """Note that an attribute of a Cell is read."""
@@ -123,10 +174,12 @@ class Reads:
         self._owners[id(owner)] = owner
         before = self._before.setdefault(id(owner), {})
         if name not in before:
-            held = before[name] = HeldElements(value) if name in TABLES else HeldValue(value)
-            self._attributes.append((weakref.ref(owner), name, held))
-            if isinstance(value, NDArray) and hasattr(value, "_version"):
-                self.visit(value)
+            before[name] = HeldElements(value) if name in TABLES else HeldValue(value)
+        held = before[name]
+        if self._calls and held is not None:
+            self._calls[-1].attributes[id(owner), name] = weakref.ref(owner), name, held
+        if isinstance(value, NDArray) and hasattr(value, "_version"):
+            self.visit(value)
 
     def change(self, owner: Owner, name: str) -> None:
         """Note that an attribute of a Cell will be set or deleted."""
@@ -157,11 +210,16 @@ class Reads:
 
     def note_call(self) -> int:
         """Note a call of Python in the graph, which may change state that is read from now on; returns its number."""
-        self._calls.append((self.comparisons.mark(), len(self._attributes)))
+        self._calls.append(_After(self.comparisons.begin()))
+        self.former.reach(len(self._calls) - 1)
+        if self.observer is not None:
+            self.observer.begin_again()
         return len(self._calls) - 1
 
     def setting(self, name: str) -> Any:
         """Note and return a setting of ``set_context``."""
+        if self._calls:
+            self._calls[-1].settings.add(name)
         return self._settings.setdefault(name, get_context(name))
 
     def close(self, values: bool = True) -> None:
@@ -180,11 +238,14 @@ class Reads:
         self.comparisons.close()
         self.check = self.comparisons.compiled()
         self._spend(None if self.check is None else self.check())
+        for after in self._calls:
+            after.renew()
+            if self._spent is not None:
+                after.renew_places()
 
     def join(self, other: Reads) -> None:
         """Add the reads of another trace."""
         self._noted += other._noted
-        self._attributes += other._attributes
         self._settings.update(other._settings)
         self.epoch = min(self.epoch, other.epoch)
         self.comparisons.join(other.comparisons)
@@ -206,20 +267,37 @@ class Reads:
         return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
 
     def changed_after(self, call: int) -> str | None:
-        """The state that is first read between a call of Python and the next, and has changed since the trace, as text;
-        None if nothing has."""
-        if self._spent is not None:
-            return None
-        mark, first = self._calls[call]
-        until, end = self._calls[call + 1] if call + 1 < len(self._calls) else (None, None)
-        for ref, name, before in self._attributes[first:end] if self.epoch != EPOCH[0] else ():
+        """The state that is read between a call of Python and the next, and has changed since the trace, as text; None
+        if nothing has."""
+        after = self._calls[call]
+        if self.epoch != EPOCH[0]:
+            for ref, name, before in after.attributes.values():
+                owner = ref()
+                if owner is not None and not before.same(attribute(owner, name)):
+                    return f"{_name_of_owner(owner)}.{name}"
+            for reference, state in after.states.values():
+                owner = reference()
+                if owner is not None and _state(owner) != state:
+                    return _name_of_owner(owner)
+            for name in after.settings:
+                if get_context(name) != self._settings[name]:
+                    return f"the setting {name}"
+        if after.check is None:
+            after.check = self.comparisons.compiled(after.places.values()) or _unchanged
+        return after.check()
+
+    def former_values(self) -> list[Puts]:
+        """For each place that has changed since it was read, functions that give it its former value, and the one it
+        has now."""
+        found = self.comparisons.changed()
+        for after in self._calls:
+            found += [puts for each in after.places.values() if (puts := each.puts()) is not None]
+        for ref, _, _, attributes in self._noted:
             owner = ref()
-            if owner is not None and not before.same(attribute(owner, name)):
-                return f"{_name_of_owner(owner)}.{name}"
-        if call not in self._checks:
-            self._checks[call] = self.comparisons.compiled(mark, until)
-        check = self._checks[call]
-        return None if check is None else check()
+            for name, before, after_trace in attributes if owner is not None else ():
+                if isinstance(before, HeldValue) and after_trace is None:
+                    found += _puts(owner, name, before)
+        return found
 
     def _changed_cell(self, epoch: int) -> str | None:
         """The Cell, Parameter or setting that has changed, as text."""
@@ -240,6 +318,26 @@ class Reads:
             note[1] = owner._version
         self.epoch = epoch
         return None
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    """Set or delete an attribute of a Cell."""
+    if value is ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
+
+
+def _puts(owner: Owner, name: str, before: HeldValue) -> list[Puts]:
+    """Functions that give an attribute of a Cell its former value, and the one it has now, if these differ."""
+    now, former = attribute(owner, name), before.value() if before.weak else before.value
+    if before.same(now) or (before.weak and former is None):
+        return []
+    return [(functools.partial(_set, owner, name, former), functools.partial(_set, owner, name, now))]
+
+
+def _unchanged() -> None:
+    """The check without a place."""
 
 
 def _name_of_owner(owner: Any) -> str:

@@ -21,7 +21,7 @@ from opreg.ndarray.traced import TracedArray, TracedNDArray
 from ..core import host_memory
 from ..core.array_module import put
 from ..core.mode import MODE, quiet
-from ..core.named_errors import name_errors
+from ..core.named_errors import name_errors, named
 from ..core.op import Op
 from ..core.patches import Patched
 from ..core.registry import ops
@@ -99,6 +99,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             return _new(OpenTensor)
         return _new(cls if init is None or cls is not Tensor else InitialisedTensor)
 
+    @named
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None,
                  **keywords: object):
@@ -356,6 +357,7 @@ class InitialisedTensor(Tensor):
     __slots__ = ("init",)
     has_init = True
 
+    @named
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
                  init: Initializer | None = None):
         super().__init__(input_data, dtype, shape, init)
@@ -375,7 +377,8 @@ class OpenTensor(Tensor):
     __slots__ = ("_shape", "_dtype")
 
     def __init__(self, input_data: TensorLike | None = None, dtype: TensorDType = None, shape: OpenShape | None = None,
-                 init: Initializer | None = None):
+                 init: Initializer | None = None, **keywords: object):
+        refuse_keywords("Tensor", keywords, ("input_data", "dtype", "shape", "init"))
         if input_data is None and shape is None and dtype is None:
             raise ArgumentError("Tensor: expected values, or shape= and dtype=, and optionally init=")
         if input_data is not None or init is not None or dtype is None:

@@ -27,6 +27,7 @@ from ..errors import OpError, note
 from . import tree
 from .bailout import CallSignatures, LeftToPython
 from .class_hooks import attributes_of
+from .former_state import FormerState
 from .guards import GUARD, Path, TraceValues
 from .observer import Observer
 from .outside import set_state
@@ -186,7 +187,7 @@ class _NeutralScope:
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
            ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
            leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
-           mode: bool = True) -> Traced:
+           mode: bool = True, former: FormerState | None = None) -> Traced:
     """Trace a function with arguments of a given structure, and tensors of given shapes and dtypes.
 
     Parameters
@@ -201,6 +202,8 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         The Cell that holds the compiled function.
     mode : bool
         The mode of Cells, where values may not be read.
+    former : FormerState, optional
+        The state that the function read before calls of Python changed it.
 
     Raises
     ------
@@ -220,9 +223,10 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         trace.trace_values = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)},
                                          ctx or current_context())
     traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
+    trace.reads.former = former or trace.reads.former
     observer = Observer(trace.reads, leaves=path is not None)
     try:
-        with trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
+        with trace.reads.former, trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
             observer.note_use(function)
             for container in tree.with_class(traced_arguments):
                 observer.ignore(container)

@@ -29,7 +29,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedArray, TracedNDArray
 
-from ..core.bytecode_names import loads
+from ..core.bytecode_names import Loads, loads
 from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements, package_of
 from .attribute_reads import BOUND, AttributeReads, class_attribute, has_fields, is_of_ctypes
 from .bailout import LeftToPython
@@ -94,8 +94,9 @@ class ValueReads(AttributeReads):
         else:
             self.comparisons.unseen[title + "()"] = None
 
-    def _read_function(self, function: types.FunctionType) -> None:
-        """Note what a running function has besides its code: closure variables and defaults."""
+    def _read_function(self, function: types.FunctionType, found: Loads | None = None) -> None:
+        """Note what a running function has besides its code: closure variables, those that it loads from now on if
+        ``found`` is given, and defaults."""
         title = function.__qualname__.rpartition("<locals>.")[2]
         self.comparisons.path(function, "{}.__code__", function.__code__, f"the code of {title}")
         for name in ("__defaults__", "__kwdefaults__"):
@@ -103,7 +104,7 @@ class ValueReads(AttributeReads):
             if value is not None or not _MISTAKES.isdisjoint(self._names):
                 self.comparisons.path(function, "{}." + name, value, f"a default of {title}")
                 self._read_existing(value, f"a default of {title}")
-        names_loaded = loads(function.__code__)
+        names_loaded = found or loads(function.__code__)
         outer = names_loaded.outer
         for cell, name in zip(function.__closure__ or (), function.__code__.co_freevars):
             if name in names_loaded.places["outer"]:
@@ -125,7 +126,7 @@ class ValueReads(AttributeReads):
 
     def _read_existing(self, value: Any, label: str) -> None:
         """Record a read of a value that existed before the trace; if it is an object, also the attributes it has."""
-        is_new, cls = id(value) not in self._read, type(value)
+        is_new, cls = id(value) not in self._compared, type(value)
         self.read(value, label)
         if issubclass(cls, CONTAINERS) and is_new and len(value) <= MOST_ELEMENTS:
             for element in elements(value):
@@ -141,9 +142,10 @@ class ValueReads(AttributeReads):
         if issubclass(cls, PLAIN) and not hookable(cls) and cls is not np.void:
             return
         self.note_use(value)
-        if id(value) in self._read:
+        if id(value) in self._compared or id(value) in self._ignored:
             return
         self._read.add(id(value))
+        self._compared.add(id(value))
         if hookable(cls) and is_user_module(cls.__module__):
             self.comparisons.path(value, "type({})", cls, f"the class of {label}")
         if issubclass(cls, (np.ndarray, np.void)) and value.dtype.hasobject and value.size <= MOST_ELEMENTS:
@@ -202,6 +204,7 @@ class ValueReads(AttributeReads):
     def ignore(self, container: Any) -> None:
         """Note that a container was made for the trace: its elements are not compared."""
         self._read.add(id(container))
+        self._ignored.add(id(container))
 
     def _read_buffer(self, value: Any, label: str) -> None:
         """Note that memory was read: its bytes are compared, and the mask of a masked array."""
@@ -233,8 +236,10 @@ class ValueReads(AttributeReads):
         cls = type(value)
         if self.copies and issubclass(cls, NDArray) and cls is not TracedNDArray:
             self._read_elements(value)
-        if cls in _SIMPLE or id(value) in self._met:
+        if cls in _SIMPLE or id(value) in self._used:
             return
+        self._used.add(id(value))
+        is_first = id(value) not in self._met
         self._met[id(value)] = value
         if issubclass(cls, np.void) and value.dtype.hasobject:
             self.read(value, "a record")  # reads of its fields are not noted one by one
@@ -269,7 +274,8 @@ class ValueReads(AttributeReads):
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
         elif is_generator(value):
-            self._generators.append((value, state_of(value)))
+            if is_first:
+                self._generators.append((value, state_of(value)))
             if hookable(cls) and is_user_module(cls.__module__):
                 self._hook_class(cls)
         elif issubclass(cls, TensorBase):

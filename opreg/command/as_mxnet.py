@@ -8,7 +8,7 @@ from opreg import aliases
 from opreg.core.files import open_to_read
 from opreg.errors import FileFormatError
 from opreg.porting.run import run_script
-from opreg.porting.source import decoded
+from opreg.porting.source import decode
 
 __all__ = ["check", "check_script", "configure", "run", "start"]
 
@@ -33,7 +33,7 @@ def check_script(path: str) -> None:
     """
     with open_to_read(path) as file:
         try:
-            decoded(file.read())
+            decode(file.read())
         except SyntaxError as error:
             raise FileFormatError(f"{path}:{error.lineno or 1}: expected a script, {error.msg}") from None
 

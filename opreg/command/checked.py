@@ -48,8 +48,8 @@ def _check(options: argparse.Namespace, channel: BinaryIO) -> None:
 
     inputs, attrs = list(map(parsing.array, options.input)), parsing.attributes(options.attr)
     for name in options.modules:
-        parsing.imported(name)
-    what = parsing.defined(options.what)
+        parsing.import_or_load(name)
+    what = parsing.find_object(options.what)
     _write_message(channel, checks=names())
     try:
         examine(what, inputs, attrs, tell)

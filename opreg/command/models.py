@@ -54,7 +54,7 @@ def symbol(path: str, modules: Sequence[str] = (), shapes: Mapping[str, Sequence
     ``shapes`` are those of inputs of an ONNX model, whose lengths may be open.
     """
     for name in modules:
-        parsing.imported(name)
+        parsing.import_or_load(name)
     if path.endswith(_ONNX):
         return read_onnx(path, shapes or {})[0]
     full_path = f"{path}-symbol.json"
@@ -72,7 +72,7 @@ def model(options: argparse.Namespace) -> Model:
     path = options.params
     if options.model.endswith(_ONNX):
         for name in options.modules:
-            parsing.imported(name)
+            parsing.import_or_load(name)
         net, arguments, states = read_onnx(options.model, stated_shapes(options.model, options.input))
         if path is None:
             return Model(net, {name: value.asnumpy() for name, value in {**arguments, **states}.items()})

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print name and description of each operator, public names first; 1 if there is none."""
     for module in options.modules:
-        parsing.imported(module)
+        parsing.import_or_load(module)
     pattern = options.pattern.lower()
     pattern = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     docs = {op.name: op.doc.partition("\n")[0] for op in operators()

@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.ndarray.npz_file import read_npy
 from opreg.typing import Array
 
-__all__ = ["add_import", "array", "attributes", "defined", "imported", "split_name", "shape", "shapes"]
+__all__ = ["add_import", "array", "attributes", "find_object", "import_or_load", "split_name", "shape", "shapes"]
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +135,7 @@ def attributes(words: Sequence[str]) -> dict[str, Any]:
     return result
 
 
-def imported(name: str) -> ModuleType:
+def import_or_load(name: str) -> ModuleType:
     """A module by its name, relative to the working directory, or by its file.
 
     Raises
@@ -172,7 +172,7 @@ def imported(name: str) -> ModuleType:
     return module
 
 
-def defined(text: str) -> Any:
+def find_object(text: str) -> Any:
     """The object that a word names in a module or file, ``package.module:Name`` or ``file.py:Name``; other words are
     returned unchanged.
 
@@ -186,7 +186,7 @@ def defined(text: str) -> Any:
         if text.endswith(".py"):
             raise ArgumentError(f"{text}: the object in it is not named. Write {text}:Name")
         return text
-    value: Any = imported(place)
+    value: Any = import_or_load(place)
     for part in name.split("."):
         if not hasattr(value, part):
             words = [word for word in vars(value) if not word.startswith("_")] if hasattr(value, "__dict__") else []

@@ -17,12 +17,12 @@ from opreg.custom.prop import RegisteredProp
 from opreg.errors import ArgumentError, OpError, did_you_mean
 from opreg.testing.checking import examine
 
-from .parsing import imported
+from .parsing import import_or_load
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["collected"]
+__all__ = ["collect_operators"]
 
 #: Name of the dict in a module with the inputs on which its operators are checked.
 _INPUTS = "opreg_inputs"
@@ -38,7 +38,7 @@ class Unknown(Exception):
     """The inputs of a check are not given and cannot be guessed."""
 
 
-def collected(session: pytest.Session, name: str) -> list[pytest.Item]:
+def collect_operators(session: pytest.Session, name: str) -> list[pytest.Item]:
     """A test for each operator that a module registers.
 
     Raises
@@ -87,7 +87,7 @@ def registered(name: str) -> tuple[dict[str, Op], Mapping[str, Sequence[Any]]]:
     OSError
         When there is no such file.
     """
-    module = imported(name)
+    module = import_or_load(name)
     by_name = {op.op_type: op for op in operators() if op.op_type is not None and _is_of(op, module)}
     if not by_name:
         raise ArgumentError("it registers no operators")

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the description."""
     for module in options.modules:
-        parsing.imported(module)
+        parsing.import_or_load(module)
     if options.what.endswith(".json") or Path(options.what).is_file():
         _graph(options)
     else:

@@ -104,14 +104,14 @@ class Field:
         return describe(self._limited)
 
     @property
-    def stated(self) -> str:
+    def type_text(self) -> str:
         """The type and the default, or ``required``, in the format of MXNet.
 
         Examples
         --------
-        >>> Field("pool_type", Literal["max", "avg"], "max").stated
+        >>> Field("pool_type", Literal["max", "avg"], "max").type_text
         "{'avg', 'max'}, optional, default='max'"
-        >>> Field("p", float).stated
+        >>> Field("p", float).type_text
         'float, required'
         """
         parts = typing.get_args(self.kind) if typing.get_origin(self.kind) in (Union, types.UnionType) else (self.kind,)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "key_of", "loads", "module_keys", "parts"]
+__all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "key_of", "loads", "loads_after", "module_keys", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -22,6 +22,7 @@ _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_
 #: Instructions that set a name, with the kind of the name.
 _PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
 _SUBSCRIPTS = frozenset({"DELETE_SUBSCR", "STORE_SUBSCR"})
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 #: A key that is neither a variable nor a constant.
 COMPUTED = object()
 #: Methods of containers that change them and return nothing.
@@ -78,10 +79,33 @@ def loads(code: types.CodeType) -> Loads:
     >>> loads(f.__code__).scope
     {'log': False, 'scale': True}
     """
-    steps = list(dis.get_instructions(code))
+    return loads_after(code, -1)
+
+
+@cached(1024)
+def loads_after(code: types.CodeType, offset: int) -> Loads:
+    """Find the names that a code object may load after the instruction at an offset, also in the rounds of a loop that
+    follow.
+
+    Examples
+    --------
+    >>> def f(x):
+    ...     x = x * early
+    ...     while x < limit:
+    ...         x = step(x) + late
+    >>> calls = [step.offset for step in dis.get_instructions(f) if step.opname == "CALL"]
+    >>> sorted(loads_after(f.__code__, calls[0]).scope)
+    ['late', 'limit', 'step']
+    """
+    steps = _steps(code)
+    jumps = [(step.offset, step.argval) for step in steps if step.opcode in _JUMPS]
+    while targets := [target for at, target in jumps if target <= offset < at]:
+        offset = min(targets) - 1
     loads_found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps),
                   {kind: set() for kind in _PLACES.values()})
     for i, step in enumerate(steps):
+        if step.offset <= offset:
+            continue
         name = step.argval
         changed = _is_changed(steps, i)
         if step.opname in _GLOBALS:

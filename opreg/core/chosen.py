@@ -19,7 +19,7 @@ class Chosen(threading.local, Generic[T]):
     Examples
     --------
     >>> chosen = Chosen()
-    >>> with chosen.during("numpy"):
+    >>> with chosen.override("numpy"):
     ...     chosen.value
     'numpy'
     """
@@ -27,7 +27,7 @@ class Chosen(threading.local, Generic[T]):
     value: T | None = None
 
     @contextmanager
-    def during(self, value: T) -> Iterator[None]:
+    def override(self, value: T) -> Iterator[None]:
         """Choose a value within a ``with`` statement."""
         before, self.value = self.value, value
         try:

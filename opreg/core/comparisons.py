@@ -10,19 +10,20 @@ from __future__ import annotations
 import array
 import collections
 import contextvars
+import functools
 import operator
 import threading
 import types
 import weakref
-from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Hashable
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from .cache import cached
 
-__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparisons", "HeldValue",
-           "HeldElements", "Mark", "Place", "elements", "package_of", "plain_key", "put_back"]
+__all__ = ["ABSENT", "BUFFERS", "CONTAINERS", "HEAP_TYPE", "MOST_ELEMENTS", "PLAIN", "Comparison", "Comparisons",
+           "HeldValue", "HeldElements", "Place", "Puts", "elements", "package_of", "plain_key", "put_back"]
 
 
 class _Absent:
@@ -51,8 +52,8 @@ MOST_PLACES = 10_000
 
 #: Names a value that has changed, or returns None.
 Check: TypeAlias = Callable[[], str | None]
-#: Numbers of the places that comparisons had at some time.
-Mark: TypeAlias = tuple[int, int, int]
+#: Functions that give a place its former value, and the one it has now.
+Puts: TypeAlias = tuple[Callable[[], None], Callable[[], None]]
 
 
 def different(now: object, before: object) -> bool:
@@ -262,6 +263,57 @@ class _Text:
         return types.FunctionType(_code(text).replace(), self.objects)
 
 
+class Comparison(Protocol):
+    """A place that was read, with its value at that time."""
+
+    def write(self, text: _Text) -> None:
+        """Add the line that compares it."""
+
+    def renewed(self) -> Comparison:
+        """The same place with the value that it has now."""
+
+    def puts(self) -> Puts | None:
+        """If the place has changed and can be set: functions that give it its former value, and the one it has now."""
+
+
+class _Slot(NamedTuple):
+    """The value of a name in a dict, or of a closure variable."""
+
+    owner: Any
+    name: str
+    held: HeldValue
+    label: str
+
+    def write(self, text: _Text) -> None:
+        """Add the line that compares it."""
+        owner = text.name(self.owner)
+        if isinstance(self.owner, types.CellType):
+            read = f"{owner}.cell_contents"
+        elif self.held.value is ABSENT or type(self.owner) is not dict:
+            read = f"{owner}.get({self.name!r}, absent)"
+        else:
+            read = f"{owner}[{self.name!r}]"
+        text.report(text.differs(read, self.held), self.label)
+
+    def renewed(self) -> _Slot:
+        """The same place with the value that it has now."""
+        return self._replace(held=HeldValue(Place(self.owner, self.name, ABSENT, "").now()))
+
+    def puts(self) -> Puts | None:
+        """Functions that set it, if it has changed."""
+        return _puts(self.owner, self.name, self.held)
+
+
+def _puts(owner: Any, name: str, held: HeldValue) -> Puts | None:
+    """Functions that give a place its former value, and the one that it has now; None if it has not changed, or if the
+    former object is gone."""
+    former = held.value() if held.weak else held.value
+    now = Place(owner, name, former, "").now()
+    if held.same(now) or (former is None and held.weak):
+        return None
+    return Place(owner, name, former, "").put_back, Place(owner, name, now, "").put_back
+
+
 class _Elements:
     """A container with its former elements."""
 
@@ -285,6 +337,19 @@ class _Elements:
             condition = f"not ({' and '.join(same)}) and {condition}"
         text.report(condition, self.label)
 
+    def renewed(self) -> _Elements:
+        """The same container with the elements that it has now."""
+        return _Elements(self.container, self.label)
+
+    def puts(self) -> Puts | None:
+        """Functions that set its elements, if they have changed."""
+        former = [held.value() if held.weak else held.value for held in self.held]
+        if self.held.same(self.container) or any(
+                value is None and held.weak for value, held in zip(former, self.held)):
+            return None
+        return (functools.partial(put_back, self.container, former),
+                functools.partial(put_back, self.container, elements(self.container)))
+
 
 class _Entries:
     """The entries that a dict had when it was read. Entries that were added since are ignored."""
@@ -299,6 +364,13 @@ class _Entries:
         """Add the line that compares the entries."""
         name, keys, values = map(text.name, (self.entries, self.keys, self.values))
         text.report(f"not all(map(identical, map({name}.get, {keys}), {values}))", self.label)
+
+    def renewed(self) -> _Entries:
+        """The same dict with the entries that it has now."""
+        return _Entries(self.entries, self.label)
+
+    def puts(self) -> None:
+        """Nothing sets the entries of a cache."""
 
 
 class _Lacking:
@@ -326,6 +398,50 @@ class _Path(NamedTuple):
     held: HeldValue
     label: str
 
+    def write(self, text: _Text, name: str = "", indent: str = "") -> None:
+        """Add the line that compares it, for an owner that has a name in the source."""
+        text.report(text.differs(self.text.format(name), self.held), self.label, indent)
+
+    def renewed(self) -> _Path:
+        """The same expression with the value that it has now."""
+        owner = self.owner.value() if self.owner.weak else self.owner.value
+        if owner is None:
+            return self
+        try:
+            value = eval(self.text.format("owner"), {"owner": owner, "absent": ABSENT})
+        except (AttributeError, KeyError, ValueError):
+            return self
+        return self._replace(held=HeldValue(value))
+
+    def puts(self) -> Puts | None:
+        """Functions that set it, if it is an attribute or a context variable and has changed."""
+        owner = self.owner.value() if self.owner.weak else self.owner.value
+        if owner is None or not isinstance(self.text, str):
+            return None
+        name = self.text.removeprefix("{}.")
+        if isinstance(owner, contextvars.ContextVar) and name == "get(absent)":
+            return _puts(owner, owner.name, self.held)
+        holder = _holder(owner, name) if name.isidentifier() and name != "__dict__" else None
+        return None if holder is None else _puts(holder, name, self.held)
+
+
+def _holder(owner: Any, name: str) -> Any:
+    """The object or class that stores an attribute which may be set; None without one."""
+    classes = owner.__mro__ if isinstance(owner, type) else type(owner).__mro__
+    if not isinstance(owner, type):
+        try:
+            if name in object.__getattribute__(owner, "__dict__"):
+                return owner
+        except AttributeError:  # a class with slots
+            pass
+    for cls in classes:
+        if name in vars(cls):
+            member = vars(cls)[name]
+            if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+                return owner
+            return None if hasattr(type(member), "__get__") and not isinstance(member, types.FunctionType) else cls
+    return None
+
 
 class _Missing:
     """Names that are missing in a dict. They are looked up only if the length of the dict has changed."""
@@ -341,6 +457,25 @@ class _Missing:
         name, missing = text.name(self.names), text.name(self.missing)
         text.report(f"len({name}) != {len(self.names)} and not {name}.keys().isdisjoint({missing})", self.label)
 
+    def renewed(self) -> _Missing:
+        """The same dict with the names that it lacks now."""
+        renewed = _Missing(self.names, self.label)
+        renewed.missing = self.missing.difference(self.names)
+        return renewed
+
+    def puts(self) -> None:
+        """Nothing takes names out of the dict."""
+
+
+def _size_of(buffer: Any) -> int:
+    """The number of bytes of a buffer."""
+    return buffer.nbytes if isinstance(buffer, (np.ndarray, np.void)) else memoryview(buffer).nbytes
+
+
+def _holds_objects(buffer: Any) -> bool:
+    """Whether the elements of a buffer are Python objects."""
+    return isinstance(buffer, (np.ndarray, np.void)) and buffer.dtype.hasobject
+
 
 class _Bytes:
     """A buffer with its former bytes."""
@@ -355,6 +490,14 @@ class _Bytes:
         """Add the line that compares it."""
         text.report(f"{text.name(bytes_of)}({text.name(self.buffer)}) != {text.name(self.held)}", self.label)
 
+    def renewed(self) -> _Bytes:
+        """The same buffer with the bytes that it has now."""
+        return _Bytes(self.buffer, self.label)
+
+    def puts(self) -> Puts | None:
+        """Functions that set its bytes, if they have changed."""
+        return None if bytes_of(self.buffer) == self.held else (self.put_back, self.renewed().put_back)
+
     def put_back(self) -> None:
         """Restore the former bytes if the buffer has the same size and other bytes."""
         if bytes_of(self.buffer)[1:] != self.held[1:] or bytes_of(self.buffer) == self.held:
@@ -363,6 +506,27 @@ class _Bytes:
             self.buffer[...] = np.frombuffer(self.held[0], self.buffer.dtype).reshape(self.buffer.shape)
         elif isinstance(self.buffer, (bytearray, array.array)):
             memoryview(self.buffer).cast("B")[:] = self.held[0]
+
+
+class _Answer(NamedTuple):
+    """The answer of a function about a class; ``condition`` says with their names that it differs."""
+
+    owner: type
+    function: Callable[[Any], object]
+    value: object
+    condition: str
+    label: str
+
+    def write(self, text: _Text) -> None:
+        """Add the line that compares it."""
+        text.report(self.condition.format(*map(text.name, (self.owner, self.function, self.value))), self.label)
+
+    def renewed(self) -> _Answer:
+        """The same question with the answer of now."""
+        return self._replace(value=self.function(self.owner))
+
+    def puts(self) -> None:
+        """Nothing changes the class."""
 
 
 def bytes_of(buffer: Any) -> tuple[Any, ...]:
@@ -452,58 +616,73 @@ class Comparisons:
 
     def __init__(self) -> None:
         self.unseen: dict[str, None] = {}
-        self._keys: set[tuple[object, ...]] = set()
+        self._keys: dict[tuple[object, ...], Comparison | None] = {}
         self._alive: list[object] = []  # references during collection, since ids are keys
-        self._places: list[Callable[[_Text], None]] = []
+        self._places: list[Comparison] = []
         self._paths: list[_Path] = []
         self._owners: dict[int, HeldValue] = {}  # of paths; available until ``close``
-        self._lacking: dict[int, _Lacking] = {}
-        self._contents: list[_Elements | _Bytes | _Entries | _Missing] = []
+        self._lacking: dict[int, tuple[_Lacking, _Path]] = {}
+        self._contents: list[Comparison] = []
+        self._latest: dict[int, Comparison] = {}  # read since ``begin``
         self._missing: dict[int, _Missing] = {}
-        self._early: dict[int, HeldElements] = {}
+        self._early: dict[int, Any] = {}  # former elements of containers, and bytes of buffers, by identity
         self._outside: dict[int, tuple[Any, list[Any], str]] = {}
         self._stores: dict[tuple[int, str], Place] = {}
         self._elements, self._bytes = MOST_ELEMENTS, MOST_BYTES  # remaining budget
+        self._most_early = MOST_ELEMENTS
 
-    def _is_new(self, place: object, *key: Hashable) -> bool:
-        """Whether a place was not recorded before."""
+    def begin(self) -> dict[int, Comparison]:
+        """Begin to collect what is read from now on, also what was read before; returns it, by identity."""
+        self._latest = {}
+        return self._latest
+
+    def _is_new(self, place: object, *key: Hashable) -> tuple[object, ...] | None:
+        """The key of a place that was not recorded before; None for one that was."""
         full_key = id(place), *key
         if full_key in self._keys:
-            return False
+            known = self._keys[full_key]
+            if known is not None:
+                self._latest[id(known)] = known
+            return None
         if len(self._keys) >= MOST_PLACES:
             self.unseen[f"more than {MOST_PLACES} values"] = None
-            return False
-        self._keys.add(full_key)
+            return None
+        self._keys[full_key] = None
         self._alive.append(place)
-        return True
+        return full_key
+
+    def _add(self, kind: list[Any], key: tuple[object, ...], comparison: Comparison) -> None:
+        """Add a comparison to the others of its kind."""
+        kind.append(comparison)
+        self._keys[key] = self._latest[id(comparison)] = comparison
 
     def entry(self, names: dict[str, Any], name: str, value: object, label: str) -> None:
         """Record the value of a name in a dict, such as a global."""
-        if self._is_new(names, "entry", name):
-            held = HeldValue(value)
-            read = "{}.get({!r}, absent)" if value is ABSENT or type(names) is not dict else "{}[{!r}]"
-            self._places.append(lambda text: text.report(
-                text.differs(read.format(text.name(names), name), held), label))
+        if key := self._is_new(names, "entry", name):
+            self._add(self._places, key, _Slot(names, name, HeldValue(value), label))
 
     def variable(self, cell: types.CellType, value: object, label: str) -> None:
         """Record the value of a closure variable."""
-        if self._is_new(cell, "variable"):
-            held = HeldValue(value)
-            self._places.append(lambda text: text.report(text.differs(f"{text.name(cell)}.cell_contents", held), label))
+        if key := self._is_new(cell, "variable"):
+            self._add(self._places, key, _Slot(cell, "", HeldValue(value), label))
 
     def lacks(self, owner: object, name: str, label: str) -> None:
         """Record that an object has no attribute of its own of a name."""
-        if self._is_new(owner, "lacks", name):
+        if key := self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
-                self._lacking[id(owner)] = lacking = _Lacking(owner)
-                self._paths.append(_Path(self._held(owner), lacking, HeldValue(True), label))
-            self._lacking[id(owner)].names.add(name)
+                lacking = _Lacking(owner)
+                path = _Path(self._held(owner), lacking, HeldValue(True), label)
+                self._lacking[id(owner)] = lacking, path
+                self._paths.append(path)
+            lacking, path = self._lacking[id(owner)]
+            lacking.names.add(name)
+            self._keys[key] = self._latest[id(path)] = path
 
     def path(self, owner: object, path: str, value: object, label: str) -> None:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
-        if self._is_new(owner, "path", path):
-            self._paths.append(_Path(self._held(owner), path, HeldValue(value), label))
+        if key := self._is_new(owner, "path", path):
+            self._add(self._paths, key, _Path(self._held(owner), path, HeldValue(value), label))
 
     def _held(self, owner: object) -> HeldValue:
         """An owner of paths, the same for all of its paths."""
@@ -512,22 +691,19 @@ class Comparisons:
     def size(self, cls: type, size_of: Callable[[type], int], label: str) -> None:
         """Record the number of a class's own attributes. ``size_of`` counts them; it is called only if the length of
         ``__dict__`` has changed, as it does while another thread traces."""
-        if self._is_new(cls, "size"):
-            number = size_of(cls)
-            self._places.append(lambda text: text.report(
-                f"len({text.name(cls)}.__dict__) != {number} and {text.name(size_of)}({text.name(cls)}) != {number}",
-                label))
+        if key := self._is_new(cls, "size"):
+            self._add(self._places, key, _Answer(
+                cls, size_of, size_of(cls), "len({0}.__dict__) != {2} and {1}({0}) != {2}", label))
 
-    def answer(self, owner: object, function: Callable[[Any], object], label: str) -> None:
+    def answer(self, owner: type, function: Callable[[Any], object], label: str) -> None:
         """Record the object that a function returns for an owner."""
-        if self._is_new(owner, "answer", function):
-            value = function(owner)
-            self._places.append(lambda text: text.report(
-                f"{text.name(function)}({text.name(owner)}) is not {text.name(value)}", label))
+        if key := self._is_new(owner, "answer", function):
+            self._add(self._places, key, _Answer(owner, function, function(owner), "{1}({0}) is not {2}", label))
 
     def content(self, value: Any, label: str) -> bool:
         """Record the elements of a container, or the bytes of a buffer. Returns whether they are within the limits."""
-        if not self._is_new(value, "content"):
+        key = self._is_new(value, "content")
+        if key is None:
             return True
         if isinstance(value, CONTAINERS):
             if len(value) > self._elements:
@@ -536,43 +712,52 @@ class Comparisons:
             self._elements -= len(value)
             if not isinstance(value, (tuple, frozenset)):  # immutable: compared by identity
                 self._outside.setdefault(id(value), (value, elements(value), label))
-                self._contents.append(_Elements(value, label, self._early.pop(id(value), None)))
+                self._add(self._contents, key, _Elements(value, label, self._early.pop(id(value), None)))
             return True
-        of_numpy = isinstance(value, (np.ndarray, np.void))
-        if of_numpy and value.dtype.hasobject and value.size <= self._elements:
+        if _holds_objects(value) and value.size <= self._elements:
             self._elements -= value.size
-            self._contents.append(_Elements(value, label))
+            self._add(self._contents, key, _Elements(value, label))
             return True
-        size = value.nbytes if of_numpy else memoryview(value).nbytes
-        if size > self._bytes or (of_numpy and value.dtype.hasobject):
+        size = _size_of(value)
+        if size > self._bytes or _holds_objects(value):
             self.unseen[f"{label}, an array of {size} bytes; elements of a Tensor are seen"] = None
             return False
         self._bytes -= size
-        self._contents.append(_Bytes(value, label))
+        self._add(self._contents, key, self._early.pop(id(value), None) or _Bytes(value, label))
         return True
 
     def entries(self, value: dict[Any, Any], label: str) -> None:
         """Record the entries that a dict has now, such as those of a cache: a removed or replaced one counts as a
         change, an added one does not."""
-        if self._is_new(value, "entries"):
+        if key := self._is_new(value, "entries"):
             if len(value) > self._elements:
                 self.unseen[f"{label}, which has {len(value)} entries"] = None
                 return
             self._elements -= len(value)
-            self._contents.append(_Entries(value, label))
+            self._add(self._contents, key, _Entries(value, label))
 
     def missing(self, names: dict[str, Any], name: str, label: str) -> None:
         """Note that a name was looked up in a dict that lacks it: a dict of globals or of attributes."""
         if id(names) not in self._missing:
             self._missing[id(names)] = _Missing(names, label)
             self._contents.append(self._missing[id(names)])
-        self._missing[id(names)].missing.add(name)
+        missing = self._missing[id(names)]
+        missing.missing.add(name)
+        self._latest[id(missing)] = missing
 
     def remember(self, value: Any, label: str) -> None:
-        """Save the elements of a container that is about to be modified, for the case that they are read later."""
-        if isinstance(value, CONTAINERS) and len(value) <= MOST_ELEMENTS and id(value) not in self._early:
+        """Save the elements of a container, with those of its elements, or the bytes of a buffer, that is about to be
+        modified, for the case that they are read later."""
+        if id(value) in self._early:
+            return
+        if isinstance(value, CONTAINERS) and len(value) <= self._most_early:
+            self._most_early -= len(value)
             self._early[id(value)] = HeldElements(value)
             self._outside.setdefault(id(value), (value, elements(value), label))
+            for element in elements(value):
+                self.remember(element, label)
+        elif isinstance(value, BUFFERS) and not _holds_objects(value) and _size_of(value) <= self._bytes:
+            self._early[id(value)] = _Bytes(value, label)
 
     def attributes(self, attributes: dict[str, Any] | None, label: str) -> None:
         """Note the dict of an object's attributes, with its elements, for ``outside``."""
@@ -622,26 +807,33 @@ class Comparisons:
         self._contents += other._contents
         self.unseen.update(other.unseen)
 
-    def mark(self) -> Mark:
-        """The places recorded so far, by their numbers."""
-        return len(self._places), len(self._paths), len(self._contents)
+    def changed(self) -> list[Puts]:
+        """For each place that has changed and can be set, functions that give it its former value, and the one it has
+        now."""
+        return [puts for each in (*self._places, *self._paths, *self._contents) if (puts := each.puts()) is not None]
 
-    def compiled(self, after: Mark = (0, 0, 0), until: Mark | None = None) -> Check | None:
-        """The function that compares all places, or those recorded between two marks; None if there are none."""
+    def compiled(self, chosen: Collection[Comparison] | None = None) -> Check | None:
+        """The function that compares all places, or the chosen ones; None if there are none."""
         text = _Text()
-        places, paths, contents = map(slice, after, until or (None, None, None))
-        for write in self._places[places]:
-            write(text)
+        every = (*self._places, *self._paths, *self._contents) if chosen is None else chosen
         by_owner: dict[HeldValue, list[_Path]] = {}
-        for path in self._paths[paths]:
-            by_owner.setdefault(path.owner, []).append(path)
+        for each in every:
+            if isinstance(each, _Path):
+                by_owner.setdefault(each.owner, []).append(each)
+            elif not isinstance(each, _BY_BYTES):
+                each.write(text)
         for owner, of_owner in by_owner.items():
             name, indent = text.name(owner.value), ""
             if owner.weak:
                 text.lines.append(f"if (o := {name}()) is not None:")
                 name, indent = "o", "    "
             for path in of_owner:
-                text.report(text.differs(path.text.format(name), path.held), path.label, indent)
-        for content in self._contents[contents]:
-            content.write(text)
+                path.write(text, name, indent)
+        for each in every:
+            if isinstance(each, _BY_BYTES):
+                each.write(text)
         return text.function() if text.lines else None
+
+
+#: Comparisons of many elements, which come after all others.
+_BY_BYTES = (_Elements, _Bytes, _Entries, _Missing)

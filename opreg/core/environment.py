@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["stored"]
+__all__ = ["setting_reader"]
 
 
-def stored(name: str) -> Callable[[], Any]:
+def setting_reader(name: str) -> Callable[[], Any]:
     """A function that returns the current value of a variable as ``os.environ`` stores it, bytes on most systems; None
     if it is missing.
 
@@ -18,7 +18,7 @@ def stored(name: str) -> Callable[[], Any]:
 
     Examples
     --------
-    >>> stored("OPREG_NO_SUCH_VARIABLE")() is None
+    >>> setting_reader("OPREG_NO_SUCH_VARIABLE")() is None
     True
     """
     return functools.partial(os.environ.__dict__["_data"].get, os.environ.encodekey(name))

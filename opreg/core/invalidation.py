@@ -12,7 +12,7 @@ from .patches import RENEWALS
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["EDITION", "following", "keep", "renew", "renew_memory", "invalidate", "watch", "watch_memory"]
+__all__ = ["EDITION", "operator_cache", "keep", "renew", "renew_memory", "invalidate", "watch", "watch_memory"]
 
 
 class CacheOwner(Protocol):
@@ -39,7 +39,7 @@ def watch(owner: CacheOwner) -> None:
         _WATCHERS.add(owner)
 
 
-def following(limit: int, name: str) -> Recent:
+def operator_cache(limit: int, name: str) -> Recent:
     """A cache of results that depend on operators. Registering a rule or a kernel for a used operator empties the
     cache."""
     cache = Recent(limit, name)

@@ -11,25 +11,27 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..errors import (
     ArgumentError,
     OpError,
     as_op_error,
-    is_ours,
     is_users,
     missing_arguments,
     note,
     other_count,
     unknown_keyword,
 )
+from .annotations import expected_words
 from .setting_reads import READERS
-from .settings import Checked, expected_words
 
-__all__ = ["CheckedMethods", "name_errors", "named", "bind"]
+__all__ = ["name_errors", "named", "bind"]
 
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Methods that make objects.
+_CONSTRUCTORS = ("__init__", "__new__")
 
 
 def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterable[str]) -> None:
@@ -52,8 +54,8 @@ def name_errors(module: str, functions: MutableMapping[str, Any], names: Iterabl
             functions[name] = named(function, "" if function.__module__ == module else module)
 
 
-def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
-    """A function whose errors name it; a method's errors name the object's class, too.
+def named(function: F, module: str = "") -> F:
+    """A function whose errors name it; a method's errors name the object's class, too, and a constructor's the class.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> R:
+    def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OpError) as error:
@@ -76,7 +78,7 @@ def named(function: Callable[..., R], module: str = "") -> Callable[..., R]:
 
     if module:  # pickle looks a function up in its module, and doctest runs examples of the module's functions
         call.__module__, call.__qualname__ = "opreg", f"{module.rpartition('.')[2]}.{function.__name__}"
-    return call
+    return cast(F, call)
 
 
 def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
@@ -86,9 +88,12 @@ def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, 
     assert error.__traceback__ is not None
     if is_users(error.__traceback__.tb_next):
         return error
+    if name in _CONSTRUCTORS:
+        made = args[0] if isinstance(args[0], type) else type(args[0])
+        name = next(cls.__name__ for cls in made.__mro__ if cls.__module__.startswith("opreg."))
     begins = re.match(rf"(operator |\w+\.)?{name}\b", str(error))
-    if args and "self" in signature.parameters:
-        name, args = f"{type(args[0]).__name__}.{name}", args[1:]
+    if args and next(iter(signature.parameters), "") in ("self", "cls"):
+        name, args = name if function.__name__ in _CONSTRUCTORS else f"{type(args[0]).__name__}.{name}", args[1:]
         signature = signature.replace(parameters=[*signature.parameters.values()][1:])
     if isinstance(error, OpError):
         if begins:
@@ -125,15 +130,16 @@ def bind(name: str, signature: inspect.Signature, args: Sequence[Any], keywords:
         return signature.bind(*args, **keywords)
     except TypeError as error:
         parameters = signature.parameters
+        valid = [word for word, each in parameters.items() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
         unknown = [word for word in keywords if word not in parameters]
         positional = [word for word, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
         needed = [word for word, each in parameters.items() if each.default is each.empty and word not in keywords
                   and each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY) and word not in
                   positional[:len(args)]]
         if unknown and not any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-            text = unknown_keyword(name, unknown[0], parameters)
+            text = unknown_keyword(name, unknown[0], valid)
         elif needed:
-            text = missing_arguments(name, needed, [*parameters])
+            text = missing_arguments(name, needed, valid)
         elif len(args) > len(positional):
             text = f"{name}(): {other_count(positional, len(args), 'argument')}"
         else:
@@ -154,22 +160,3 @@ def _wrong_kind(name: str, bound: inspect.BoundArguments) -> ArgumentError | Non
             told.__suppress_context__ = True
             return told
     return None
-
-
-class CheckedMethods(Checked):
-    """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
-    methods of users' subclasses stay as they are.
-
-    Examples
-    --------
-    >>> from opreg.train.stores import KVStore
-    >>> KVStore().init("a", valeu=1)
-    Traceback (most recent call last):
-    opreg.errors.ArgumentError: KVStore.init() takes no keyword 'valeu'. Did you mean 'value'? Valid: key, value.
-    """
-
-    def __init_subclass__(cls, **keywords: Any):
-        super().__init_subclass__(**keywords)
-        for name, function in [*vars(cls).items()]:
-            if isinstance(function, types.FunctionType) and is_ours(function) and not name.startswith("_"):
-                setattr(cls, name, named(function))

@@ -273,7 +273,7 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     filled_in = op.rules.fill(attrs, list(op.signature.in_all_places(attrs, ins)), list(outs))
     names = op.signature.inputs(attrs)
     if op.op_type is None or isinstance(filled_in, (list, tuple)):
-        filled_in = op.signature.given(attrs, filled_in)
+        filled_in = op.signature.present_values(attrs, filled_in)
     if op.op_type is not None:
         filled_in = _shapes_of(op, "fill", filled_in, names)
     return [combined_shape(name, old, new) for name, old, new in zip(names, ins, filled_in)]

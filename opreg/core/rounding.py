@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 
 from ..errors import ArgumentError
 from .chosen import Chosen
-from .environment import stored
+from .environment import setting_reader
 
 __all__ = ["tf32", "with_tf32"]
 
 
 _INHERITED: Chosen[bool] = Chosen()
-_STORED = stored("OPREG_TF32")
+_STORED = setting_reader("OPREG_TF32")
 # Values that do not allow TF32, as ``os.environ`` stores them.
 _REFUSING = {None, *map(os.environ.encodevalue, ("", "0"))}
 
@@ -45,4 +45,4 @@ def tf32(choice: bool | None = None) -> bool:
 
 def with_tf32(choice: bool) -> AbstractContextManager[None]:
     """Choose kernels with or without TF32 within a ``with`` statement, those in bodies of loops included."""
-    return _INHERITED.during(choice)
+    return _INHERITED.override(choice)

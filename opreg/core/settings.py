@@ -5,22 +5,17 @@ from __future__ import annotations
 import ast
 import inspect
 import math
-import numbers
 import operator
-import os
 import textwrap
-import typing
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ..errors import ArgumentError, is_ours, unknown_keyword
+from .annotations import expected_words, is_number
+from .named_errors import named
 
-from ..errors import ArgumentError, is_ours, missing_arguments, other_count, unknown_keyword
-from . import conversions
-from .cache import cached
-
-__all__ = ["PLAIN", "Checked", "check_arguments", "dimensions", "expected_words", "flag", "number", "real_number",
-           "whole_number", "kinds_of"]
+__all__ = ["Checked", "CheckedMethods", "dimensions", "flag", "number", "real_number", "whole_number"]
 
 
 def whole_number(what: str, value: Any, least: float = 0) -> int:
@@ -63,7 +58,7 @@ def number(what: str, value: Any, least: float = -math.inf, most: float = math.i
     Traceback (most recent call last):
     opreg.errors.ArgumentError: SGD: learning_rate='0.1': expected a number
     """
-    if not _is_number(value) or not (least < float(value) < most if inside else least <= float(value) <= most):
+    if not is_number(value) or not (least < float(value) < most if inside else least <= float(value) <= most):
         raise ArgumentError(f"{what}={value!r}: expected a number{_bounds(least, most, inside)}")
     return value
 
@@ -124,118 +119,6 @@ def _bounds(least: float, most: float, inside: bool = False) -> str:
     return f" of at least {least:g}" if most == math.inf else f" from {least:g} to {most:g}"
 
 
-def _is_number(value: object) -> bool:
-    """Whether a value is a number: Python's, NumPy's, or an array of one element."""
-    if isinstance(value, bool) or not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
-        return False
-    return bool(getattr(value, "size", 1) == 1)
-
-
-def _is_int(value: object) -> bool:
-    """Whether a value is a whole number; a float may be one, as Python's division gives it."""
-    if isinstance(value, numbers.Real) and not hasattr(type(value), "__index__"):
-        return float(value).is_integer()
-    return _is_number(value) and hasattr(type(value), "__index__")
-
-
-def _of_each(allows: Callable[[Any], bool], count: int | None = None) -> Callable[[Any], bool]:
-    """Whether a value is a sequence, and no text, whose items are allowed, and of which there are ``count``."""
-    return lambda value: (isinstance(value, Iterable) and hasattr(type(value), "__len__") and not isinstance(
-        value, (str, bytes)) and getattr(value, "ndim", 1) != 0 and count in (None, len([*value]))
-        and all(map(allows, value)))
-
-
-def _derives(value: object, base: str) -> bool:
-    """Whether the class of a value derives from one with a name."""
-    return any(each.__name__ == base for each in type(value).__mro__)
-
-
-_of_names = _of_each(lambda name: isinstance(name, str))
-
-
-def _is_pair(value: object) -> bool:
-    return isinstance(value, (tuple, list)) and len(value) >= 2
-
-
-def _is_mapping(value: object) -> bool:
-    return hasattr(type(value), "keys") and hasattr(type(value), "__getitem__")
-
-
-#: Annotations that are checked: the values that they allow, and the words for them.
-_CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
-    "float": (_is_number, "a number"),
-    "int": (_is_int, "an int"),
-    "bool": (lambda value: value is None or isinstance(value, (bool, np.bool_)) or _is_number(value), "True or False"),
-    "None": (lambda value: value is None, "None"),
-    "str": (lambda value: isinstance(value, (str, os.PathLike)), "text"),
-    "os.PathLike": (lambda value: isinstance(value, os.PathLike), "a path"),
-    "DataIter": (lambda value: hasattr(value, "provide_data") and hasattr(value, "reset"), "a data iterator"),
-    "Sequence[DataIter]": (lambda value: isinstance(value, (list, tuple)) and len(value) > 0,
-                           "a list of data iterators"),
-    "SampleSequence": (lambda value: hasattr(value, "__getitem__") and hasattr(value, "__len__"),
-                       "a list or a dataset"),
-    "NDArray": (lambda value: hasattr(value, "shape"), "an array"),
-    "Sequence[float]": (_of_each(_is_number), "a list of numbers"),
-    "Sequence[int]": (_of_each(_is_int), "a tuple of ints"),
-    "Cell": (lambda value: _derives(value, "Cell"), "a Cell"),
-    "Callable": (callable, "a function"),
-    "ArrayLike": (lambda value: hasattr(type(value), "dtype") or _is_number(value) or isinstance(value, bool),
-                  "a tensor or a number"),
-    "TensorLike": (lambda value: hasattr(type(value), "dtype") or isinstance(value, (bool, list, tuple))
-                   or _is_number(value), "a tensor, a number or a list of numbers"),
-    "Tensor": (lambda value: hasattr(type(value), "dtype"), "a tensor"),
-    "Sequence[TensorLike]": (lambda value: isinstance(value, (list, tuple)), "a list of tensors"),
-    "Mapping": (_is_mapping, "a dict"),
-    "Sequence[Callable]": (_of_each(callable), "a list of functions"),
-    "Sequence[str]": (lambda value: isinstance(value, Iterator) or _of_names(value), "a list of names"),
-    "tuple[float, float]": (_of_each(_is_number, 2), "two numbers"),
-    "Symbol": (lambda value: hasattr(type(value), "list_arguments"), "a Symbol"),
-    "Module": (lambda value: _derives(value, "Module"), "a Module"),
-    "BaseModule": (lambda value: _derives(value, "BaseModule"), "a module"),
-    "Monitor": (lambda value: hasattr(value, "install"), "a Monitor"),
-    "Sampler": (lambda value: hasattr(type(value), "__iter__") or hasattr(type(value), "__getitem__"), "a sampler"),
-    "LRScheduler": (callable, "a scheduler"),
-    "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
-    "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (_is_pair(pair) and isinstance(pair[0], str))),
-                     "a list of pairs of a name and a shape"),
-    "Settings": (lambda value: _is_mapping(value) or _of_each(_is_pair)(value), "a dict"),
-}
-#: Annotations that stand for others.
-_STAND_FOR = {"Number": "float", "Sizes": "int | Sequence[int]", "tuple[int, ...]": "Sequence[int]",
-              "AnyShape": "int | Sequence[int]", "ShapeLike": "int | Sequence[int]",
-              "Axes": "int | Sequence[int] | None", "Measure": "Callable", "Sequence[Tensor]": "Sequence[TensorLike]",
-              "Callbacks": "Callable | Sequence[Callable] | None", "Weights": "Mapping | None",
-              "Sequence[Block]": "Sequence[Callable]", "Transform": "Callable",
-              "SymbolMaker": "Callable",
-              "GradReq": "str | Sequence[str] | Mapping", "Requests": "str | Sequence[str] | Mapping"}
-
-
-def _limited(kind: Any) -> tuple[Callable[[Any], bool], str]:
-    """The check of a type with limits, as attributes of operators have it."""
-    plain, *limits = typing.get_args(kind)
-    allows, words = _CHECKS[plain.__name__]
-    return (lambda value: allows(value) and all(limit.holds(value) for limit in limits),
-            " ".join([words, *[limit.words for limit in limits]]))
-
-
-_LIMITED = {"Amount": conversions.Amount, "Count": conversions.Count, "Fraction": conversions.Fraction,
-            "Positive": conversions.Positive}
-_CHECKS.update({name: _limited(kind) for name, kind in _LIMITED.items()})
-#: The plain type, as text, of each annotation with limits.
-PLAIN = {name: typing.get_args(kind)[0].__name__ for name, kind in _LIMITED.items()}
-
-
-def kinds_of(annotation: object) -> list[str]:
-    """The types of an annotation, such as ``float | None``, by their names.
-
-    Examples
-    --------
-    >>> kinds_of("float | None"), kinds_of(int)
-    (['float', 'None'], ['int'])
-    """
-    return (annotation.__name__ if isinstance(annotation, type) else str(annotation)).split(" | ")
-
-
 def _constructors(cls: type) -> Iterator[Any]:
     """The constructors that keywords reach: each passes those that it does not name to the next. A class that states
     its signature checks its arguments itself. Decorators of users may read keywords, those of opreg do not."""
@@ -253,7 +136,7 @@ def _constructors(cls: type) -> Iterator[Any]:
                 return
 
 
-def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
+def _check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> None:
     """Refuse arguments of a class that its constructors do not take: unknown keywords, and values that are no numbers
     where the annotation of opreg's constructor says ``float`` or ``int``, or text where it says ``bool``. Annotations
     of a user's constructor are not read.
@@ -266,13 +149,11 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
     given = dict(keywords)
     open_constructors: list[Any] = []
     valid: list[str] = []
-    first = None
     for function in _constructors(cls):
         code, ours = function.__code__, is_ours(function)
         names = code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount]
-        if first is None:
-            first = function
-            given.update(zip(code.co_varnames[1:code.co_argcount], args))
+        given.update(zip(code.co_varnames[1:code.co_argcount], args))
+        args = ()
         for name in names:
             if name in given:
                 value = given.pop(name)
@@ -288,22 +169,6 @@ def check_arguments(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any
         elif all(map(_passes_keywords_on, open_constructors)):
             name = next(iter(given))
             raise ArgumentError(unknown_keyword(cls.__name__, name, valid))
-    if first is not None and is_ours(first) and (args or keywords):  # copy.copy calls the constructor without arguments
-        _check_count(cls, first, args, keywords)
-
-
-def _check_count(cls: type, function: Any, args: Sequence[Any], keywords: Container[str]) -> None:
-    """Refuse too few and too many positional arguments of a constructor."""
-    names = function.__code__.co_varnames[1:function.__code__.co_argcount]
-    code, defaults = function.__code__, function.__kwdefaults__ or {}
-    by_keyword = code.co_varnames[code.co_argcount:code.co_argcount + code.co_kwonlyargcount]
-    required = [*names[:len(names) - len(function.__defaults__ or ())][len(args):],
-                *[name for name in by_keyword if name not in defaults]]
-    missing = [name for name in required if name not in keywords]
-    if missing:
-        raise ArgumentError(missing_arguments(cls.__name__, missing, [*names, *by_keyword]))
-    if len(args) > len(names) and not function.__code__.co_flags & inspect.CO_VARARGS:
-        raise ArgumentError(f"{cls.__name__}(): {other_count(names, len(args), 'argument')}")
 
 
 def _is_open(function: Any) -> bool:
@@ -325,28 +190,6 @@ def _passes_keywords_on(function: Any) -> bool:
               for argument in call.keywords if argument.arg is None]
     mentioned = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id == keywords]
     return bool(mentioned) and all(node in passed for node in mentioned)
-
-
-def expected_words(value: object, annotation: object) -> str:
-    """The values that an annotation allows, in words; empty if this is one, or a type is not checked.
-
-    Examples
-    --------
-    >>> expected_words("a", "float | None"), expected_words(1, "float | None")
-    ('a number or None', '')
-    """
-    checks = _checks_of(annotation)
-    if not checks or any(allows(value) for allows, _ in checks):
-        return ""
-    return " or ".join(words for _, words in checks)
-
-
-@cached(256)
-def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
-    """The checks of an annotation's types; none if one of the types has no check."""
-    kinds = [each for kind in kinds_of(annotation) for each in kinds_of(_STAND_FOR.get(kind, kind))]
-    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[")) else kind for kind in kinds]
-    return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()
 
 
 class Checked:
@@ -383,7 +226,35 @@ class Checked:
             """Make the object, after checking the arguments."""
             following = super().__new__  # the __new__ of another base, such as tuple, gets the arguments
             if cls.__init__ is not object.__init__:
-                check_arguments(cls, args, keywords)
+                _check_arguments(cls, args, keywords)
             elif following is object.__new__ and (args or keywords):
                 raise ArgumentError(f"{cls.__name__}() takes no arguments")
             return following(cls) if following is object.__new__ else following(cls, *args, **keywords)
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        _name_errors(cls, lambda name: name == "__init__")
+
+
+def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
+    """Make errors of functions of a class name the class, if the functions are opreg's."""
+    for name, function in [*vars(cls).items()]:
+        if isinstance(function, types.FunctionType) and are_named(name) and is_ours(function):
+            setattr(cls, name, named(function))
+
+
+class CheckedMethods(Checked):
+    """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
+    methods of users' subclasses stay as they are.
+
+    Examples
+    --------
+    >>> from opreg.train.stores import KVStore
+    >>> KVStore().init("a", valeu=1)
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: KVStore.init() takes no keyword 'valeu'. Did you mean 'value'? Valid: key, value.
+    """
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        _name_errors(cls, lambda name: not name.startswith("_"))

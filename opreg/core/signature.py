@@ -93,7 +93,7 @@ class Signature:
         by_name = dict(zip(self.inputs(attrs), values))
         return [by_name.get(name) for name in self.input_names]
 
-    def given(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
+    def present_values(self, attrs: Attrs, values: Sequence[Any]) -> Sequence[Any]:
         """The values of inputs that are given, of values for all that the operator can have."""
         if not self.optional or len(values) != len(self.input_names):
             return values

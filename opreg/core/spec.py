@@ -19,7 +19,7 @@ from .mode import MODE
 
 __all__ = [
     "ANY", "Spec", "Shape", "is_known", "parse_shape", "size", "strides_of", "bytes_of", "unify", "common_dims",
-    "broadcast", "check_axis", "check_axes", "flattened", "reduced_axes", "show", "holds_any", "cut_length",
+    "broadcast", "check_axis", "check_axes", "axis_from_front", "reduced_axes", "show", "holds_any", "cut_length",
     "DTYPES", "as_dtype", "dtype_flag", "TypeFlag", "common_dtype",
     "is_floating", "is_numpy_float", "is_single_or_double", "is_narrow", "largest_exact_integer", "limits",
 ]
@@ -255,7 +255,7 @@ def check_axis(axis: int, rank: int, what: str = "axis") -> int:
     return axis + rank if axis < 0 else axis
 
 
-def flattened(shape: Shape, axis: int | None) -> tuple[Shape, int]:
+def axis_from_front(shape: Shape, axis: int | None) -> tuple[Shape, int]:
     """A shape and an axis of it counted from the front; for None the shape of all elements in a row, and its axis.
 
     Raises
@@ -265,7 +265,7 @@ def flattened(shape: Shape, axis: int | None) -> tuple[Shape, int]:
 
     Examples
     --------
-    >>> flattened((2, 3), -1), flattened((2, 3), None)
+    >>> axis_from_front((2, 3), -1), axis_from_front((2, 3), None)
     (((2, 3), 1), ((6,), 0))
     """
     return ((math.prod(shape),), 0) if axis is None else (shape, check_axis(axis, len(shape)))

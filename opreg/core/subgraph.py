@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .graph import Entry, Node
-from .invalidation import EDITION, following, keep
+from .invalidation import EDITION, keep, operator_cache
 from .op import Op
 from .rules import Attrs
 from .spec import Spec
@@ -107,7 +107,7 @@ def rule_graph(op: Op, attrs: Attrs, out_grads: Sequence[bool], needs: Sequence[
 
 
 #: Subgraphs by operator, attributes, output gradients, needs and mode, and by the specs if the rule reads some.
-_SUBGRAPHS = following(1024, "gradient rules")
+_SUBGRAPHS = operator_cache(1024, "gradient rules")
 
 
 def fits(op: Op) -> bool:

@@ -4,8 +4,8 @@ NumPy releases Python's global lock while it computes, so parts of an array can 
 number of threads is ``OPREG_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of cores that this process may
 use; the caller's thread is one of them. The results of a part never depend on the number of threads.
 
-Work is split by ``evenly`` into a number of parts, or by ``stretches`` into parts of a given length. The code that
-splits it decides whether there is enough work to wake other threads: this depends on the cost of an element.
+Work is split by ``split_evenly`` into a number of parts, or by ``stretches`` into parts of a given length. The code
+that splits it decides whether there is enough work to wake other threads: this depends on the cost of an element.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "call_all", "evenly", "stretches", "by_rows", "parts_of", "copy",
+__all__ = ["count", "run", "call_all", "split_evenly", "stretches", "by_rows", "parts_of", "copy",
            "no_foreign_threads"]
 
 # An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
@@ -202,12 +202,12 @@ def call_all(functions: Iterable[Callable[[], object]]) -> None:
         function()
 
 
-def evenly(length: int, count: int) -> list[slice]:
+def split_evenly(length: int, count: int) -> list[slice]:
     """Slices that split a length into ``count`` parts of nearly equal size.
 
     Examples
     --------
-    >>> evenly(5, 2)
+    >>> split_evenly(5, 2)
     [slice(0, 2, None), slice(2, 5, None)]
     """
     return [slice(length * i // count, length * (i + 1) // count) for i in range(count)]
@@ -277,7 +277,7 @@ def copy(target: Any, source: Any) -> None:
         target[...] = source
         return
     source = np.broadcast_to(source, target.shape)
-    run([functools.partial(target[part].__setitem__, Ellipsis, source[part]) for part in evenly(len(target), 8)])
+    run([functools.partial(target[part].__setitem__, Ellipsis, source[part]) for part in split_evenly(len(target), 8)])
 
 
 def no_foreign_threads() -> bool:

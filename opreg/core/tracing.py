@@ -92,9 +92,9 @@ class Tracer:
     def recorded(self, op: Op, entries: list[Entry]) -> list[Entry]:
         """The outputs of an operator that users' code calls: no gradient passes through them while recording is
         paused."""
-        return entries if MODE.recording or op.rules.grad is ZERO else list(map(self.blocked, entries))
+        return entries if MODE.recording or op.rules.grad is ZERO else list(map(self.block_gradient, entries))
 
-    def blocked(self, entry: Entry) -> Entry:
+    def block_gradient(self, entry: Entry) -> Entry:
         """The entry of the same values, through which no gradient passes."""
         return Tracer.apply(self, get("BlockGrad"), [entry], {})[0]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.attrs import Attributes, Schema
 from ..core.graph import Entry, Node
-from ..core.invalidation import EDITION, following, keep
+from ..core.invalidation import EDITION, keep, operator_cache
 from ..core.launch import Call
 from ..core.op import Op, combined_shape, filled_shapes, gradients_by_rule
 from ..core.registry import declare
@@ -151,7 +151,7 @@ def _gradients(op: Op, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value],
 
 
 #: Shapes of outputs by operator, use and known shapes of inputs.
-_SHAPES = following(4096, "shapes of composed operators")
+_SHAPES = operator_cache(4096, "shapes of composed operators")
 
 
 class _ShapeTracer(RuleTracer):

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..core.arguments import is_tensor
 from ..core.dispatch import write
+from ..core.named_errors import named
 from ..core.spec import show
 from ..core.versions import must_record_write, wrote
 from ..errors import ArgumentError, OpError, ShapeError
@@ -154,6 +155,7 @@ class CustomOpProp:
         super().__init_subclass__(**keywords)
         warn_misspelt(cls, CustomOpProp)
 
+    @named
     def __init__(self, need_top_grad: bool = True):
         if is_tensor(need_top_grad):
             raise ArgumentError(f"{type(self).__name__} describes an operator and takes no arrays: call nd.Custom(…, "

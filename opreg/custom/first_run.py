@@ -145,7 +145,7 @@ class AssignCheck:
             del self._made.assign
 
 
-def ignored(returned: object) -> str:
+def note_ignored(returned: object) -> str:
     """The note that a method's result is ignored; empty if the result is None."""
     return "" if returned is None else f"; the {type(returned).__name__} that it returned is ignored"
 
@@ -162,5 +162,5 @@ def warn_unwritten(warned: set[str], names: Sequence[str], backward: Callable[..
     where = None if missing or code is None or is_ours(code) else Where((code.co_filename, code.co_firstlineno))
     what = "there is no" if missing else "nothing is written by"
     listed = f"the gradient{'s' * (len(names) > 1)} of {', '.join(map(repr, names))}"
-    warn(f"{listed}: {what} {title}{ignored(returned)}, so zeros are used. If that is intended, write "
+    warn(f"{listed}: {what} {title}{note_ignored(returned)}, so zeros are used. If that is intended, write "
          "self.assign(in_grad[i], req[i], 0), or set need_top_grad=False", where=where)

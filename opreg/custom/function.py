@@ -221,7 +221,7 @@ class FunctionUse(Use):
         placed = list(signature.in_all_places(self, ins))
         try:
             found, results = rule(placed, outs, self)
-            return list(signature.given(self, found)), results
+            return list(signature.present_values(self, found)), results
         except DTypeError:
             names = signature.input_names if signature.optional else signature.inputs(self)
             raise self._conflict(rule, names, [*placed, *outs]) from None

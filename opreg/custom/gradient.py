@@ -124,7 +124,7 @@ class Use(Attributes):
         """Call the gradient rule that the user declared by ``@op.grad``; one gradient for each input."""
         g, ins, outs = read_only(g), list(map(read_only, ins)), list(map(read_only, outs))
         signature = self.op.signature
-        gradients = signature.given(self, gradients_by_rule(
+        gradients = signature.present_values(self, gradients_by_rule(
             self.op, g, signature.in_all_places(self, ins), outs, self, signature.in_all_places(self, needs), is_train))
         title = f"operator {self.op.op_type!r}: the gradient"
         return check_gradients(self.op.signature.arguments(self), gradients, ins, title)

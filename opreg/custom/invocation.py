@@ -17,7 +17,7 @@ from ..core.dispatch import write
 from ..core.launch import ANEW, Call
 from ..core.spec import show
 from ..errors import OpError
-from .first_run import check_first_run, ignored, is_default, note_given, warn_unwritten
+from .first_run import check_first_run, is_default, note_given, note_ignored, warn_unwritten
 from .gradient import derive
 from .signature import check_keywords
 
@@ -118,7 +118,7 @@ def forward_steps(call: Call) -> list[Callable]:
 
     def unwritten(indices: list[int], returned: object) -> list[Callable]:
         for i in indices:
-            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested{ignored(returned)}. "
+            raise OpError(f"{title} never wrote {attrs.outputs[i]!r}, which was requested{note_ignored(returned)}. "
                           f"Write self.assign(out_data[{i}], req[{i}], value)")
         return []
 

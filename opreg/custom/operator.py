@@ -427,7 +427,7 @@ def get_operator_arguments(op_name: str) -> OperatorArguments:
     if op.signature.variadic and not inputs:
         inputs, types = [op.signature.many], ["NDArray-or-Symbol[]"]
     names = inputs + [field.name for field in fields]
-    types += [field.stated for field in fields]
+    types += [field.type_text for field in fields]
     return OperatorArguments(len(names), names, types)
 
 

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core.named_errors import named
 from ..core.op import Op
 from ..core.registry import register
 from .custom_op import CustomOp, CustomOpProp
@@ -41,6 +42,7 @@ class PythonOp:
         super().__init_subclass__(**keywords)
         warn_misspelt(cls, PythonOp)
 
+    @named
     def __init__(self, need_top_grad: bool = True):
         self.need_top_grad_ = need_top_grad
 

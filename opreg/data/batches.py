@@ -19,6 +19,7 @@ from opreg.ndarray.ndarray import NDArray, array
 from opreg.ndarray.sparse_arrays import sparse_array
 from opreg.ndarray.sparse_numbers import Csr
 
+from ..core.named_errors import named
 from ..core.settings import Checked, whole_number
 from ..core.spec import Shape, as_dtype, is_floating
 from ..errors import ArgumentError, ShapeError, did_you_mean, nearest, warn
@@ -42,6 +43,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     dtype: type
     layout: str | None
 
+    @named
     def __new__(cls, name: str, shape: Iterable[int], dtype: DTypeLike = np.float32, layout: str | None = "NCHW"
                 ) -> DataDesc:
         if not isinstance(name, str) or isinstance(shape, str) or not hasattr(  # type: ignore[redundant-expr]

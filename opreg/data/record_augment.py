@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..builtin.vision.image_size import resized
+from ..builtin.vision.image_size import resize_part
 from ..core.spec import Shape
 from ..errors import ArgumentError, ShapeError
 from .augmenters import EIGENVALUES, EIGENVECTORS
@@ -43,7 +43,7 @@ def resize(image: Pixels, height: int, width: int, method: int, part: Part | Non
     if image.shape[:2] == (height, width):
         return image if part is None else image[part]
     method = interpolation(method, (*image.shape[:2], height, width))
-    images = resized(np, image[None], height, width, method, *(() if part is None else (part,)))
+    images = resize_part(np, image[None], height, width, method, *(() if part is None else (part,)))
     return images[0].astype(np.uint8, copy=False)
 
 
@@ -154,7 +154,7 @@ class Augmentation:
             image = resize(image, height, width, method, part)  # only the part that the crop needs is computed
         else:
             image = self._rotate_and_pad(resize(image, height, width, chosen(self.inter_method, rng)), rng)
-            image = self._cropped(image, rng)
+            image = self._crop(image, rng)
         if image.shape[2] == 3:
             image = self._change_colors(image, rng)
         return image
@@ -201,7 +201,7 @@ class Augmentation:
         matrix = np.column_stack([turn, (new - turn @ size) / 2]).astype(np.float32)
         return warp(image, matrix, int(new[1]), int(new[0]), self.fill_value)
 
-    def _cropped(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _crop(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         """A crop of the output shape, resized if necessary."""
         height, width = self.data_shape[1:]
         anywhere = rng if self.rand_crop else None

@@ -111,10 +111,10 @@ class DetAugmentation:
             rows = rows.copy()
             rows[:, [1, 3]] = 1 - rows[:, [3, 1]]
         if self.rand_pad_prob > 0 and self.max_pad_scale > 1 and rng.random() < self.rand_pad_prob:
-            image, rows = self._padded(image, rows, rng)
+            image, rows = self._pad(image, rows, rng)
         if self.rand_crop_prob > 0 and rng.random() < self.rand_crop_prob:
-            image, rows = self._cropped(image, rows, rng)
-        return self._fitted(image, rng), np.concatenate([head, rows.ravel()]).astype(np.float32)
+            image, rows = self._crop(image, rows, rng)
+        return self._fit(image, rng), np.concatenate([head, rows.ravel()]).astype(np.float32)
 
     def _change_colors(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         changes = []
@@ -128,7 +128,7 @@ class DetAugmentation:
             image = np.clip(np.rint(image * np.float32(1 + contrast)), 0, 255).astype(np.uint8)
         return image
 
-    def _padded(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
+    def _pad(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
         """The image at a random position on a larger canvas."""
         scale = rng.uniform(1, self.max_pad_scale)
         if scale < 1.05:
@@ -139,7 +139,7 @@ class DetAugmentation:
         return (np.pad(image, (*sides, (0, 0)), constant_values=self.fill_value),
                 _project_boxes(rows, (-x, -y, scale, scale)))
 
-    def _cropped(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
+    def _crop(self, image: Pixels, rows: np.ndarray, rng: np.random.Generator) -> tuple[Pixels, np.ndarray]:
         """The first valid crop of any sampler, or the whole image."""
         height, width = image.shape[:2]
         for sampler in rng.permutation(self.num_crop_sampler):
@@ -182,7 +182,7 @@ class DetAugmentation:
             stay = common / areas > self.emit_overlap_thresh
         return _project_boxes(rows[stay], window) if stay.any() else None
 
-    def _fitted(self, image: Pixels, rng: np.random.Generator) -> Pixels:
+    def _fit(self, image: Pixels, rng: np.random.Generator) -> Pixels:
         """The image resized to the output shape, or to fit within it."""
         height, width = self.data_shape[1:]
         if self.resize_mode != "force":

@@ -103,7 +103,7 @@ class _Worker:
         self.lent = LoaderMemory()
 
 
-def _ending(workers: list[_Worker], owner: int) -> None:
+def _end_processes(workers: list[_Worker], owner: int) -> None:
     """End the processes: they exit when their connection closes; a process that stays busy is killed."""
     if os.getpid() != owner:
         return
@@ -146,12 +146,12 @@ class Processes:
         self._made: dict[int, tuple[bool, Any]] = {}
         self._count = 0
         self._lock = rlock()
-        self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
+        self._end = weakref.finalize(self, _end_processes, self._workers, os.getpid())
 
     def _start(self) -> None:
         """Start the processes; forked if possible, since datasets may hold objects that cannot be pickled."""
         if not self._end.alive:
-            self._end = weakref.finalize(self, _ending, self._workers, os.getpid())
+            self._end = weakref.finalize(self, _end_processes, self._workers, os.getpid())
         context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
         for number in range(self._wanted):
             ours, theirs = context.Pipe()
@@ -240,7 +240,7 @@ class Processes:
             for number in numbers:
                 self._made.pop(number, None)
 
-    def renewed(self) -> Processes:
+    def renew(self) -> Processes:
         """New workers for later batches, with the present dataset. The former workers end after their last batch."""
         workers = Processes(self._wanted, self._dataset, self._batchify, self._owner, self._batch)
         workers._count = self._count  # random values depend on it

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..errors import ArgumentError, OpError, RankError, did_you_mean
 from .groups import REDUCTIONS, Call, Group, Request
-from .launchers import started
+from .launchers import count_processes
 from .mpi import MpiGroup
 from .segments import forget_names
 from .watch import Watch, set_timeout, timeout
@@ -45,7 +45,7 @@ def world() -> Group:
     """
     result = _GROUPS.get("world")
     if result is None:
-        count = started(os.environ)
+        count = count_processes(os.environ)
         result = _GROUPS["world"] = Group() if count == 1 and "mpi4py.MPI" not in sys.modules else _over_mpi(count)
     return result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-__all__ = ["number_of_launcher", "started", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
+__all__ = ["number_of_launcher", "count_processes", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -24,12 +24,12 @@ def number_of_launcher(names: Sequence[str], default: int) -> int:
     return int(next((os.environ[name] for name in names if name in os.environ), default))
 
 
-def started(environ: Mapping[str, str]) -> int:
+def count_processes(environ: Mapping[str, str]) -> int:
     """Number of processes according to the launcher; 1 without a launcher.
 
     Examples
     --------
-    >>> started({"PMI_SIZE": "4"}), started({})
+    >>> count_processes({"PMI_SIZE": "4"}), count_processes({})
     (4, 1)
     """
     slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1

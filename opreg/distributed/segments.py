@@ -63,7 +63,7 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
             break
         used: set[str] = set()
         for process in filter(str.isdecimal, os.listdir("/proc")):
-            used.update(_opened(process),
+            used.update(_open_segment(process),
                         _mapped_paths(process))  # mapped files need not be open, so maps are checked last
         for path in unused - used:
             with suppress(OSError):
@@ -73,7 +73,7 @@ def remove_unused(since: int, seconds: float = 0.0) -> None:
         time.sleep(_PAUSE)
 
 
-def _opened(process: str) -> Iterator[str]:
+def _open_segment(process: str) -> Iterator[str]:
     with suppress(OSError):  # it has ended, or belongs to another user
         for number in os.listdir(f"/proc/{process}/fd"):
             with suppress(OSError):

@@ -25,7 +25,7 @@ class Window:
     Examples
     --------
     >>> window = Window(24)
-    >>> with window.locked(0, 0, "a sum"):
+    >>> with window.lock(0, 0, "a sum"):
     ...     window.write(0, 8, np.array([1.0, 2.0]))
     >>> window.read(0, 8, np.empty(2)).tolist()
     [1.0, 2.0]
@@ -53,7 +53,7 @@ class Window:
         return before
 
     @contextmanager
-    def locked(self, rank: int, offset: int, what: str, shared: bool = False) -> Iterator[None]:
+    def lock(self, rank: int, offset: int, what: str, shared: bool = False) -> Iterator[None]:
         """Hold the lock in a 64-bit word of a rank: exclusively, or shared with other readers.
 
         Parameters

@@ -27,7 +27,8 @@ from ..core.keys import exact
 from ..core.launch import Call
 from ..core.registry import ops
 from ..core.rules import Attrs
-from ..core.spec import is_floating, is_numpy_float
+from ..core.slots import Slot
+from ..core.spec import is_floating
 from ..core.value import Value, forms
 from ..typing import Array, ArrayModule
 from .primitives import *  # noqa: F403  # formulas import primitives and expressions from here
@@ -39,6 +40,8 @@ __all__ = ["Expression", "Instruction", "OpenExpressions", "Resolved", "trace", 
 
 # Integers smaller than this in size fit into int64.
 _REACH = 2.0 ** 63
+#: The value of an expression on large arrays of the host, a function of the expression and the arrays.
+IN_TILES = Slot("operators")
 
 
 class Instruction(NamedTuple):
@@ -86,14 +89,11 @@ def _compile(inputs: Sequence[Term], *terms: Operand) -> tuple[list[Instruction]
     return code, [registers[id(term)] if isinstance(term, Term) else float(term) for term in terms]
 
 
+#: Primitives that are faster in tiles even if they are the only instruction.
+_SLOW_ALONE = frozenset({"maximum", "minimum", "where"})
+
 #: An instruction as it is run: a function of arrays, its arguments, and whether the result is 0 or 1.
 Resolved: TypeAlias = tuple[Callable[..., Array], tuple[int | float, ...], bool]
-
-
-def _with_output(function: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
-    """``maximum`` or ``minimum`` as a function of two arrays and the array of the result, which is their only argument
-    that must be named."""
-    return lambda first, second, out: function(first, second, out=out)
 
 
 class Expression:
@@ -151,18 +151,40 @@ class Expression:
 
     def on(self, xp: ArrayModule, dtype: np.dtype) -> Callable[..., Any]:
         """The expression as a function of arrays of one floating-point dtype, with everything prepared that does not
-        depend on the arrays.
+        depend on the arrays. Large arrays of the host are computed in tiles.
 
         Examples
         --------
         >>> trace(lambda x: maximum(x, 0.0), 1).on(np, np.dtype("float32"))(np.float32([-1, 2]))
         array([0., 2.], dtype=float32)
         """
-        return self._bind_functions(xp, dtype, self._functions(xp))(self.constants(xp, dtype))
+        return self.open(xp, dtype)(self.constants(xp, dtype))
 
     def open(self, xp: ArrayModule, dtype: np.dtype) -> Callable[[Sequence[Any]], Callable[..., Any]]:
         """The function of ``on`` for any ``constants``, as a function of these."""
-        return self._bind_functions(xp, dtype, self._functions(xp))
+        given = self._bind_functions(xp, dtype, self._functions(xp))
+        if xp is not np or not self.code or (len(self.code) == 1 and self.code[0].prim.name not in _SLOW_ALONE):
+            return given
+        settings = any(isinstance(a, Setting) for _, args in self.code for a in args)
+        in_tiles = IN_TILES.function
+        least = 8 * LARGE if settings else LARGE  # a schedule for new numbers takes as long as some tiles
+
+        def at(constants: Sequence[Any]) -> Callable[..., Any]:
+            function, expression = given(constants), self._filled(constants) if settings else self
+
+            def compute(*arrays: Array) -> Any:
+                return function(*arrays) if arrays[0].nbytes < least else in_tiles(expression, arrays)
+
+            return compute
+
+        return at
+
+    def _filled(self, constants: Sequence[Any]) -> Expression:
+        """The expression with other constants."""
+        numbers = map(float, constants)
+        return Expression.of(self.arity, [Instruction(prim, tuple([a if isinstance(a, int) else next(numbers)
+                                                                   for a in args])) for prim, args in self.code],
+                             self.results)
 
     def constants(self, xp: ArrayModule, dtype: np.dtype) -> list[Any]:
         """The constants of all instructions, in the form in which the function of ``on`` holds them; settings as they
@@ -214,29 +236,18 @@ class Expression:
         last.update((register(result), len(read)) for result in self.results if isinstance(result, int))
         # A result takes the place of one that no later step reads, so that its memory is free again.
         slots, width, free, steps = [*range(first_slot)], first_slot, list[int](), []
-        in_place: list[Any] = []  # the steps for large arrays: a ufunc may write over the result of another
-        fresh = set[int]()  # places of results of ufuncs, which nothing else refers to
         for step, ((function, _, logical), places) in enumerate(zip(functions, read)):
             pick = operator.itemgetter(*[slots[place] for place in places])
-            ended = [place for place in {*places} if place >= first_slot and last[place] == step]
-            free += [slots[place] for place in ended]
-            over = [slots[place] for place in ended if place in fresh]
+            free += [slots[place] for place in {*places} if place >= first_slot and last[place] == step]
             slots.append(free.pop() if free else width)
             width = max(width, slots[-1] + 1)
             steps.append((function, pick, len(places) == 1, logical, slots[-1]))
-            in_place.append(steps[-1])
-            if xp is np and is_numpy_float(dtype) and isinstance(function, np.ufunc) and not logical:
-                fresh.add(first_slot + step)
-                if over and self.arity == 1:  # all arrays have one shape
-                    write = _with_output(function) if function in (np.maximum, np.minimum) else function
-                    into = operator.itemgetter(*[slots[place] for place in places], over[0])
-                    in_place[-1] = write, into, False, False, slots[-1]
         empty = [None] * (width - first_slot)
         answer = slots[register(self.result)] if len(self.results) == 1 and isinstance(self.result, int) else None
 
         def run(constants: Sequence[Any], *arrays: Array) -> Any:
             registers: list[Any] = [*arrays, *constants, *empty]
-            for function, pick, single, logical, slot in steps if arrays[0].nbytes < LARGE else in_place:
+            for function, pick, single, logical, slot in steps:
                 value = function(pick(registers)) if single else function(*pick(registers))
                 registers[slot] = value.astype(dtype) if logical else value
             if answer is not None:

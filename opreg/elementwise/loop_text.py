@@ -301,7 +301,7 @@ class _Writer:
 
         output = self.outputs.own(register, position)
         if output is None or not fits(output):
-            output = self.outputs.borrowed(register, position, fits)
+            output = self.outputs.borrow(register, position, fits)
         if output is not None:
             return f"y{output}"
         if self.free:

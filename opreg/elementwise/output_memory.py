@@ -44,7 +44,7 @@ class OutputMemory:
                       None)
         return output if output is not None and self._is_open(output, position) else None
 
-    def borrowed(self, register: int, position: int, fits: Callable[[int], bool]) -> int | None:
+    def borrow(self, register: int, position: int, fits: Callable[[int], bool]) -> int | None:
         """An output that fits whose memory a register may use until the output's own result is computed, or None;
         preferably one whose result is computed where the register is last read. None for a register that is never
         read."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.cache import cached
 from ..core.registry import ops
+from ..core.selection import select
 from ..core.value import Value
 from ..typing import Array, ArrayModule
 from . import counting, integers
@@ -106,7 +107,7 @@ def primitive(name: str, function: str | Callable[..., Array] | None = None,
             return Term(prim, args)
         for arg in args:
             if isinstance(arg, Setting):
-                return arg.applied(call, args)
+                return arg.apply(call, args)
         with np.errstate(all="ignore"):
             return float(prim.resolve(np)(*[np.float64(arg) for arg in args]))  # type: ignore[arg-type]  # no term
 
@@ -202,11 +203,8 @@ def _is_constant(value: Operand, number: float) -> bool:
 
 def _where(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
            ) -> Array:
-    chosen: Array = xp.where(condition, left, right)
-    if out is None:
-        return chosen
-    out[...] = chosen
-    return out
+    dtype = next(value.dtype for value in (left, right, condition) if not isinstance(value, float))
+    return select(xp, condition if condition.dtype.kind == "b" else condition != 0, left, right, dtype, out)
 
 
 def _astype(dtype: np.dtype, xp: ArrayModule, array: Array, out: Array | None = None) -> Array:

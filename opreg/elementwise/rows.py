@@ -130,7 +130,7 @@ class RowExpression:
         """The phase of the last instruction."""
         return max(self.phases, default=0)
 
-    def added(self, result: int) -> int | float | None:
+    def addend(self, result: int) -> int | float | None:
         """The register whose values over all rows are added to a result; None for results that are no such sum."""
         register = self.expression.results[result]
         return self.expression.code[int(register) - self.expression.arity].args[0] if (

@@ -81,7 +81,7 @@ def _arithmetic(compute: Callable[[Any, Any], float], reflected: bool = False) -
     def method(self: Setting, other: Any) -> Any:
         if not isinstance(other, (float, int, Setting)):
             return NotImplemented
-        return self.applied(compute, (other, self) if reflected else (self, other))
+        return self.apply(compute, (other, self) if reflected else (self, other))
 
     return method
 
@@ -113,7 +113,7 @@ class Setting:
     def __init__(self, answers: Answers, of: Callable[[_Numbers], float]):
         self.answers, self.of = answers, of
 
-    def applied(self, function: Callable[..., float], args: Sequence[Any]) -> Setting:
+    def apply(self, function: Callable[..., float], args: Sequence[Any]) -> Setting:
         """A function of settings and floats, as another setting."""
         return Setting(self.answers, lambda numbers: function(*[_number(arg, numbers) for arg in args]))
 
@@ -126,7 +126,7 @@ class Setting:
     __gt__, __ge__ = _comparison(operator.gt), _comparison(operator.ge)
 
     def __neg__(self) -> Setting:
-        return self.applied(operator.neg, (self,))
+        return self.apply(operator.neg, (self,))
 
     def __eq__(self, other: object) -> bool:
         return self is other or _comparison(operator.eq)(self, other)

@@ -10,19 +10,22 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import struct
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..core import threads
 from ..core.addresses import address_of
 from ..core.cache import cached
+from ..core.host_memory import Workspace, empty
 from ..core.keys import exact
 from ..core.processor import processor
 from ..core.rules import as_list
-from ..core.spec import Shape
+from ..core.spec import Shape, is_single_or_double
 from ..typing import Array, ArrayModule
-from .expression import Expression, Primitive
+from .expression import IN_TILES, Expression, Primitive
 from .output_memory import OutputMemory
 from .special_functions import of_equal_zeros
 
@@ -35,11 +38,15 @@ TILE = min(1 << 16, processor().l2 // 16)
 # Threads are used if the number of elements, times the number of arrays and instructions, is at least this: then they
 # gain more than the 50 microseconds that it takes to wake them.
 _SHARED = 1 << 21
+# Up to this number of elements, dividing arrays into tiles costs an eager call more than it gains.
+_DIVIDED = 4 * TILE
 # From this number of elements on, the computation takes longer than the call.
 _MANY = 1 << 11
-# These need ``out`` as a keyword in NumPy, and are four times as fast if a constant is given as an array of the other
+# These need ``out`` as a keyword in NumPy, and are three times as fast if a constant is given as an array of the other
 # operand's shape.
 _LIMITS = frozenset({"maximum", "minimum"})
+# NumPy's ``clip`` as a ufunc. It takes a quarter of the time of ``maximum`` and ``minimum`` of an array and a number.
+_CLIP: np.ufunc = (getattr(np, "_core", None) or np.core).umath.clip
 
 
 def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Array | list[Array] | tuple[Array, ...],
@@ -82,18 +89,33 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     array_count = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
     tile = max(1, TILE // 8, TILE * 32 // (max(array_count, 8) * max(outs[0].itemsize, 4)))
     parallel = xp is np and size * (len(expression.code) + array_count) >= _SHARED and threads.count() > 1
-    alone = len(expression.code) < 2 and not parallel and not schedule.filled
+    alone = len(schedule.steps) < 2 and not parallel and not schedule.filled
     if xp is not np or size <= tile or alone:
         return schedule.bind([*ins, *outs], shape, scratch, 0)
-    tiles = pieces([*[xp.broadcast_to(array, shape) for array in ins], *outs], tile)
+    tiles = pieces([*[array if array.shape == shape else xp.broadcast_to(array, shape) for array in ins], *outs], tile)
     # Twice as many parts as threads, so that one slow thread does not delay the rest; but not many more than a fourth
     # of the number of tiles, since each part has temporaries of its own.
     count = min(len(tiles), max(2, min(2 * threads.count(), len(tiles) // 4))) if parallel else 1
     parts = [[step for arrays in tiles[part] for step in schedule.bind(arrays, arrays[-1].shape, scratch, i)]
-             for i, part in enumerate(threads.evenly(len(tiles), count))]
+             for i, part in enumerate(threads.split_evenly(len(tiles), count))]
     if count == 1:
         return parts[0]
     return [functools.partial(threads.run, [functools.partial(threads.call_all, part) for part in parts])]
+
+
+@IN_TILES.provide
+def _compute(expression: Expression, arrays: Sequence[Array]) -> Array:
+    """The value of an expression on large arrays, which broadcast, in a new array."""
+    first, dtype = arrays[0], arrays[0].dtype
+    shape = first.shape if len(arrays) == 1 else np.broadcast_shapes(*[array.shape for array in arrays])
+    out = empty(shape, dtype)
+    if out.size > _DIVIDED:
+        for step in steps(expression, np, arrays, out, Workspace().array):
+            step()
+    else:
+        schedule = scheduled(expression, np, (dtype,) * len(arrays), (dtype,), ((),), True)
+        schedule.run([*arrays, out], lambda number: empty(shape, schedule.temporaries[number]))
+    return out
 
 
 class Schedule:
@@ -156,9 +178,15 @@ class Schedule:
         source = next(self._dtypes[arg] for arg in args if arg.__class__ is int)
         dtype = source if prim.dtype is None else prim.dtype
         function, named = prim.resolve(self.xp), prim.name in _LIMITS
+        bounds = None
+        if named and self.xp is np and {*map(type, args)} == {int, float}:
+            bounds = _bounds(prim.name, exact(next(arg for arg in args if arg.__class__ is float)), source,
+                             args[0].__class__ is float)
+        if bounds is not None:
+            function, named, args = _CLIP, False, (next(arg for arg in args if arg.__class__ is int), *bounds)
         read = [self._place[arg] if arg.__class__ is int else self._constant(arg, source, named) for arg in args]
         self._release(position, args)
-        output = (self._outputs.borrowed(register, position, lambda j: outs[j] == dtype) if goal is None else
+        output = (self._outputs.borrow(register, position, lambda j: outs[j] == dtype) if goal is None else
                   self._outputs.own(register, position))
         if output is not None:
             home = expression.arity + output
@@ -174,7 +202,7 @@ class Schedule:
         elif (self.xp is np and prim.name == "positive" and self._many
                 and of_equal_zeros("maximum", source) != "first"):
             # The ufunc takes twice as long as these two; its input is never -0.0 here.
-            self._add(np.minimum, True, [*read, self._constant(1.0, source, True)], home)
+            self._add(_CLIP, False, [*read, self._constant(0.0, source), self._constant(1.0, source)], home)
             function, read = np.ceil, [home]
         self._add(function, named, read, home)
 
@@ -186,7 +214,8 @@ class Schedule:
         key = exact(value), dtype, filled
         if key not in self._known:
             array = self.xp.asarray(value, dtype)
-            self.constants.append(functools.partial(_repeated, array) if filled else lambda shape: array)
+            self.constants.append(functools.partial(_repeated, array.tobytes(), dtype) if filled else
+                                  lambda shape: array)
             self.filled += filled
             self._known[key] = -len(self.constants)  # from the end, since the number of constants is not known yet
         return self._known[key]
@@ -248,16 +277,30 @@ def _correct_function(function: Callable, out: Array) -> Callable:
     return _NEGATED if function is np.negative and not out.flags.c_contiguous else function
 
 
+@cached(256)
+def _bounds(name: str, key: Any, dtype: np.dtype, leads: bool) -> tuple[float, float] | None:
+    """The bounds for which ``clip`` gives the bits of ``maximum`` or ``minimum`` of data and a constant, which with
+    ``leads`` is the first operand; None if there are none. ``key`` is that of the constant."""
+    if not is_single_or_double(dtype):
+        return None
+    number = struct.unpack("d", key[1])[0] if isinstance(key[1], bytes) else key[1]
+    bounds = (number, math.inf) if name == "maximum" else (-math.inf, number)
+    # The choice between 0.0 and -0.0 depends on the processor.
+    constant, data = np.asarray(number, dtype), np.repeat(np.array([0.0, -0.0, math.nan, 1.0, -1.0], dtype), 64)
+    expected = getattr(np, name)(*((constant, data) if leads else (data, constant)))
+    return bounds if _CLIP(data, *np.array(bounds, dtype)).tobytes() == expected.tobytes() else None
+
+
 _NEGATED = functools.partial(np.subtract, -0.0)
 
 #: Schedules are cached: equal groups of equal layers, and equal updates, have the same expression and schedule.
 scheduled = cached(256)(Schedule)
 
 
-def _repeated(number: Array, shape: Shape) -> Array:
-    """An array of one element, repeated to a shape; read-only."""
+def _repeated(number: bytes, dtype: np.dtype, shape: Shape) -> Array:
+    """A number, repeated to a shape; read-only."""
     size = math.prod(shape)
-    return _constant_array(number.tobytes(), number.dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
+    return _constant_array(number, dtype, 1 << max(size - 1, 0).bit_length())[:size].reshape(shape)
 
 
 @cached(32)

@@ -30,7 +30,7 @@ from .hook_handle import HookHandle
 from .parameter_dict import ParameterDict, shorten_names
 from .summary import print_summary
 
-__all__ = ["Block", "indented", "listing"]
+__all__ = ["Block", "indented", "block_text"]
 
 
 class _BlockScope:
@@ -138,7 +138,7 @@ class Block(Checked):
         self.__dict__.update(_children=Table(self, self._children), _reg_params=Table(self, self._reg_params))
 
     def __repr__(self) -> str:
-        return listing(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
+        return block_text(self, {name: value for name, value in vars(self).items() if isinstance(value, Block)})
 
     def __setattr__(self, name: str, value: Any) -> None:
         existing = self.__dict__.get(name)
@@ -464,7 +464,7 @@ def indented(text: str, spaces: int = 2) -> str:
     return re.sub("\n", f"\n{' ' * spaces}", text)
 
 
-def listing(block: Block, children: Mapping[str, Block]) -> str:
+def block_text(block: Block, children: Mapping[str, Block]) -> str:
     """A block as MXNet prints it, with children."""
     inner = "\n".join(f"  ({name}): {indented(repr(child))}" for name, child in children.items())
     return f"{type(block).__name__}(\n{inner}\n)"

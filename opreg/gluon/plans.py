@@ -134,7 +134,7 @@ class BlockPlans:
         """The graph as a function, and its plans for inputs like these."""
         with self._lock:
             graph = self._infer_lengths(data, placed.weights)
-            return self._eagerly(graph, placed.weights), self._compiled(graph, data, placed, training)
+            return self._eager_function(graph, placed.weights), self._compiled(graph, data, placed, training)
 
     def _given(self, data: Sequence[Any], weights: Sequence[Any]) -> list[Any]:
         """Values of the graph's variables, in their order."""
@@ -178,7 +178,7 @@ class BlockPlans:
                         callback(f"{node.name}_{name}", node.op.name, values[entry])
         return [values[entry] for entry in symbol._entries]
 
-    def _eagerly(self, graph: Graph, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
+    def _eager_function(self, graph: Graph, weights: Sequence[NDArray]) -> Callable[..., list[Any]]:
         """The graph as a function of inputs, with operators run one by one."""
         apply = CachedOp(Symbol(graph.heads))
 

@@ -26,7 +26,7 @@ from ..core.addresses import address_of
 from ..core.attrs import REQUIRED, Field
 from ..core.cache import Recent
 from ..core.graph import Graph
-from ..core.invalidation import EDITION, following, keep
+from ..core.invalidation import EDITION, keep, operator_cache
 from ..core.keys import exact
 from ..core.mode import Recording
 from ..core.op import Op
@@ -41,7 +41,7 @@ from ..symbol.infer import infer_specs
 __all__ = ["Program", "Source", "gradient_inputs", "numpy_dtype"]
 
 
-_PROGRAMS = following(256, "operators in other libraries")
+_PROGRAMS = operator_cache(256, "operators in other libraries")
 
 
 class Source:

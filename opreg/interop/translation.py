@@ -18,10 +18,10 @@ import numpy as np
 
 from opreg.ndarray.bodies import Traced, Use, trace_body
 from opreg.ndarray.context import cpu
-from opreg.ndarray.eager import inferred
+from opreg.ndarray.eager import infer_outputs
 
 from ..core.graph import Entry, Node
-from ..core.invalidation import EDITION, following, keep
+from ..core.invalidation import EDITION, keep, operator_cache
 from ..core.op import Op
 from ..core.rules import enter_under
 from ..core.spec import Shape, Spec, check_axes, is_floating, is_known
@@ -404,7 +404,7 @@ def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads
 def _apply_operator(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
     """Outputs of one operator of values."""
     values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
-    shapes, dtypes = inferred(op, attrs, values)
+    shapes, dtypes = infer_outputs(op, attrs, values)
     if not all(map(is_known, shapes)):
         raise Untranslatable
     outs = list(map(Spec, shapes, dtypes))
@@ -480,7 +480,7 @@ def _translate_body(d: Dialect, op: Op, attrs: Any, ins: list[Any], outs: list[S
     return forward(*ins) if derived else _by_rule(d, op, attrs, ins, outs, is_train, forward)
 
 
-_BODIES = following(256, "bodies in other libraries")
+_BODIES = operator_cache(256, "bodies in other libraries")
 
 
 def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bool) -> Traced:

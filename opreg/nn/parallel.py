@@ -148,7 +148,7 @@ class DistributedGradReducer(Cell):
             raise ArgumentError(f"DistributedGradReducer: expected {len(self._names)} gradients, one for each "
                                 f"parameter, got {len(grads)}")
         results, ranks = list(grads), find(self.group)
-        chosen = [i for i in _completed(grads) if self._names[i] is not None]
+        chosen = [i for i in _completion_order(grads) if self._names[i] is not None]
         if ranks.size > 1:
             reduction = _reduction(ranks, self.mean and self.degree == ranks.size)
             for bucket in grouped([(i, grads[i]._dt, size(grads[i].shape) * grads[i]._dt.itemsize) for i in chosen],
@@ -168,7 +168,7 @@ def _read_in_trace(value: Tensor) -> TensorBase:
     return value if STATE.trace is None else STATE.trace.read(value)
 
 
-def _completed(grads: Sequence[Tensor]) -> Iterable[int]:
+def _completion_order(grads: Sequence[Tensor]) -> Iterable[int]:
     """Positions of gradients in the order in which they are computed; outside of a trace all exist already."""
     places = range(len(grads))
     if STATE.trace is None:

@@ -37,7 +37,7 @@ def _cell(owner: str, name: str, value: C) -> C:
     return value
 
 
-def _unchanged(gradients: T) -> T:
+def _identity(gradients: T) -> T:
     return gradients
 
 
@@ -222,7 +222,7 @@ class TrainOneStepCell(Cell):
         self.return_grad = flag("TrainOneStepCell: return_grad", return_grad)
         self.grad_reducer: Any
         reducer = reducer_for(self.weights)
-        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _unchanged
+        self.reducer_flag, self.grad_reducer = reducer is not None, reducer or _identity
         # building blocks for users' training steps that derive from this class
         self.grad, self.grad_no_sens = GradOperation(get_by_list=True, sens_param=True), GradOperation(get_by_list=True)
         self.parallel_mode = get_auto_parallel_context("parallel_mode")

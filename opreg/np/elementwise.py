@@ -65,7 +65,7 @@ def around(x: Any, decimals: int = 0, out: Any = None) -> Any:
     return np.around(x, decimals) if is_number(x) else store(ops._npi_around(as_value(x), decimals=int(decimals)), out)
 
 
-FUNCTIONS.update(round=around, round_=around)
+FUNCTIONS.update(round=FUNCTIONS["around"], round_=FUNCTIONS["around"])
 
 
 @register

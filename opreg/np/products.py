@@ -16,7 +16,7 @@ from .functions import (
     store,
 )
 from .shapes import reshape
-from .values import as_value, promoted
+from .values import as_value, common_dtype
 
 
 @register
@@ -71,6 +71,6 @@ def einsum(subscripts: str, *operands: Any, out: Any = None, optimize: Any = Fal
     values = [as_value(operand) for operand in operands]
     dtypes = {value._data.dtype for value in values if isinstance(value, NDArray)}
     if len(dtypes) > 1 and not any_symbol(values):
-        values = [value._cast(promoted(*dtypes)) for value in values]
+        values = [value._cast(common_dtype(*dtypes)) for value in values]
     return store(ops._npi_einsum(*values, subscripts=subscripts, optimize=int(bool(optimize)),
                                  num_args=len(values)), out)

@@ -27,7 +27,7 @@ from .functions import (
     shape_attr,
     store,
 )
-from .values import as_value, promoted
+from .values import as_value, common_dtype
 
 __all__ = ["concatenate", "reshape"]
 
@@ -138,7 +138,7 @@ def _joined(seq: Any) -> list[Any]:
     values = [as_value(value) for value in seq]
     arrays = [value for value in values if isinstance(value, NDArray)]
     if len({value._data.dtype for value in arrays}) > 1 and len(arrays) == len(values):
-        dtype = promoted(*[value._data.dtype for value in arrays])
+        dtype = common_dtype(*[value._data.dtype for value in arrays])
         values = [value.astype(dtype, copy=False) for value in values]
     return values
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from opreg.builtin.numpy_names.numpy_like_numbers import promoted
+from opreg.builtin.numpy_names.numpy_like_numbers import common_dtype
 from opreg.core.mode import MODE
 from opreg.core.op import Op
 from opreg.core.registry import get, ops
@@ -31,7 +31,7 @@ from opreg.ndarray.traced import TracedArray, wrap_traced
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array, DTypeLike
 
-__all__ = ["NumpyValue", "NumpySymbol", "ndarray", "new_array", "as_value", "promoted"]
+__all__ = ["NumpyValue", "NumpySymbol", "ndarray", "new_array", "as_value", "common_dtype"]
 
 #: The function of ``np`` of that name.
 FUNCTION = Slot("np")
@@ -244,7 +244,7 @@ class ndarray(NumpyValue, NDArray):  # type: ignore[misc]  # its methods are Num
         return self if self._data.dtype == dtype else ops.Cast(self, dtype=dtype)
 
     def _pair(self, other: Any, divided: bool = False) -> tuple[Any, Any]:
-        dtype = promoted(self._data.dtype, other._data.dtype)
+        dtype = common_dtype(self._data.dtype, other._data.dtype)
         if divided and not is_floating(dtype):
             dtype = _FLOAT32
         return self._cast(dtype), other._cast(dtype)

@@ -16,7 +16,7 @@ from opreg.symbol.passes.memory import Storage
 from opreg.symbol.plan import Plan, Segment, Step
 
 from .labels import detail, kind_of
-from .measures import LINE, shortened
+from .measures import LINE, shorten
 from .names import Path, by_cells, by_names, short_name
 
 __all__ = ["SEVERAL", "Box", "Drawing", "Wire", "of_graph", "of_plan", "places", "spec_text", "step_facts"]
@@ -148,7 +148,7 @@ def _facts(node: Node, specs: Sequence[Spec]) -> Facts:
         facts["operator"] += f" of {', '.join(node.attrs['operators'])}"
         facts["nodes"] = ", ".join(f"{name} ({where})" if where else name
                                    for name, where in node.attrs.get("origins", ()))
-    facts["attributes"] = ", ".join(f"{name}={shortened(text, 300)}" for name, text in stored_attrs(node).items()
+    facts["attributes"] = ", ".join(f"{name}={shorten(text, 300)}" for name, text in stored_attrs(node).items()
                                     if name not in _OWN)
     facts["inputs"] = ", ".join(f"{source.name}[{index}]" if source.count > 1 else source.name
                                 for source, index in node.inputs)
@@ -200,7 +200,7 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
 def _lines_of_text(node: Node, path: Path) -> list[str]:
     """Lines of text in a node's box inside frames of this path."""
     name = short_name(node, path)
-    return [shortened(name), *([] if node.op is None or _repeats_operator(name, node) else [shortened(detail(node))])]
+    return [shorten(name), *([] if node.op is None or _repeats_operator(name, node) else [shorten(detail(node))])]
 
 
 # ---------------------------------------------------------------------------------------------------- plans
@@ -259,13 +259,13 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
         assert node is not None
         for source, _ in node.inputs:
             if source.op is None and source not in drawing.nodes and source.name not in hidden:
-                drawing.add(source, Box(source.name, [shortened(source.name)], kind_of(source),
+                drawing.add(source, Box(source.name, [shorten(source.name)], kind_of(source),
                                         _labels(source, plan.specs[source]), (),
                                         _facts(source, plan.specs[source])))
         specs = plan.specs[node]
         time = times.get((half, number), "")
-        lines = [shortened(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
-                 shortened(" · ".join(part for part in (step.kernel, time) if part))]
+        lines = [shorten(", ".join(node.attrs["operators"]) if "operators" in node.attrs else detail(node)),
+                 shorten(" · ".join(part for part in (step.kernel, time) if part))]
         facts = {**_facts(node, specs), "step": f"{half} {number}", **step_facts(step)}
         if time:
             facts["takes"] = time
@@ -280,4 +280,4 @@ def of_plan(title: str, plan: Plan, segments: Sequence[tuple[str, Segment]], hid
 
 def _step_written(node: Node, lines: list[str], halves: int, path: Path) -> list[str]:
     """Lines of text in a step's box inside frames of this path, which may start with the name of a half."""
-    return [shortened(short_name(node, path[halves:])), *lines]
+    return [shorten(short_name(node, path[halves:])), *lines]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from .drawing import Box, Drawing, Wire
-from .layered import Item, Link, Route, arrange
+from .layered_layout import Item, Link, Route, arrange
 from .measures import CHAR, LABEL_CHAR, LABEL_HEIGHT, PADDING, TITLE
 
-__all__ = ["Level", "Line", "Placed", "lay_out"]
+__all__ = ["Level", "Line", "PlacedItem", "lay_out"]
 
 #: An entry of a level: ``("box", number)``, or ``("group", name, turn)``.
 _Thing: TypeAlias = tuple
@@ -23,7 +23,7 @@ _Output: TypeAlias = tuple[int, int]
 
 
 @dataclass
-class Placed:
+class PlacedItem:
     """A node or group in its level; ``x`` and ``y`` are its upper left corner."""
 
     row: int
@@ -74,7 +74,7 @@ class Level:
 
     path: tuple[str, ...]
     title: str
-    items: list[Placed] = field(default_factory=list)
+    items: list[PlacedItem] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     tops: list[float] = field(default_factory=list)
@@ -234,11 +234,11 @@ class _Part:
                 box = self.drawing.boxes[thing[1]]
                 if box.inside is not None:
                     box.lines = box.inside(self.path)
-                result.items.append(Placed(0, 0.0, *_size(box), box))
+                result.items.append(PlacedItem(0, 0.0, *_size(box), box))
             else:
                 part = _Part(self.drawing, (*self.path, thing[1]), numbers, touching.get(thing, []), self.places)
                 level = part.level()
-                result.items.append(Placed(0, 0.0, level.width, level.height, None, level))
+                result.items.append(PlacedItem(0, 0.0, level.width, level.height, None, level))
         self._place(result, number_of)
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CHAR", "LABEL_CHAR", "LABEL_HEIGHT", "LINE", "PADDING", "TITLE", "shortened"]
+__all__ = ["CHAR", "LABEL_CHAR", "LABEL_HEIGHT", "LINE", "PADDING", "TITLE", "shorten"]
 
 CHAR, LINE = 6.7, 14.0  # for names, 11 pixels high
 LABEL_CHAR, LABEL_HEIGHT = 5.5, 14.0  # for shapes below nodes, 9 pixels high
@@ -12,12 +12,12 @@ PADDING, TITLE = 12.0, 16.0  # for groups
 _LONGEST = 30
 
 
-def shortened(text: str, longest: int = _LONGEST) -> str:
+def shorten(text: str, longest: int = _LONGEST) -> str:
     """A text shortened to fit into a line.
 
     Examples
     --------
-    >>> shortened("a name that is much too long for any box", 16)
+    >>> shorten("a name that is much too long for any box", 16)
     'a name … any box'
     """
     text = " ".join(text.split())

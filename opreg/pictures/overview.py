@@ -9,7 +9,7 @@ from graphlib import TopologicalSorter
 
 from .drawing import Box, Drawing, Wire
 from .layout import Level
-from .measures import shortened
+from .measures import shorten
 
 __all__ = ["Overview", "overview"]
 
@@ -112,6 +112,6 @@ def _group(level: Level, parent: Level, outputs: list[str]) -> Box:
     boxes = _inner(level)
     kinds = Counter(box.facts.get("operator", "variable") for box in boxes)
     facts = {"group": ".".join(level.path), "nodes": str(len(boxes)),
-             "of": ", ".join(f"{count} {shortened(kind)}" for kind, count in kinds.most_common(6))}
+             "of": ", ".join(f"{count} {shorten(kind)}" for kind, count in kinds.most_common(6))}
     title = level.title.removeprefix(f"{parent.title}_")
-    return Box(facts["group"], [shortened(title), f"{len(boxes)} nodes"], "group", outputs, parent.path, facts)
+    return Box(facts["group"], [shorten(title), f"{len(boxes)} nodes"], "group", outputs, parent.path, facts)

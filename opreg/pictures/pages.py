@@ -25,7 +25,7 @@ from ..core.named_errors import name_errors
 from .drawing import SEVERAL, Drawing
 from .graph_facts import GraphFacts, facts_of
 from .layout import Level, lay_out
-from .measures import PADDING, TITLE, shortened
+from .measures import PADDING, TITLE, shorten
 from .overview import Overview, overview
 from .svg import DARK, STYLE, svg
 from .timeline import timelines
@@ -124,7 +124,7 @@ def page(value: object, shape: Mapping[str, Any] | Any = None, *, dtype: Mapping
 
 def _title(value: object, facts: GraphFacts) -> str:
     name = facts.symbol.name or ", ".join(facts.symbol.list_outputs())
-    return shortened({Symbol: name, Executor: f"executor of {name}"}.get(type(value), type(value).__name__), 60)
+    return shorten({Symbol: name, Executor: f"executor of {name}"}.get(type(value), type(value).__name__), 60)
 
 
 # ------------------------------------------------------------------------------------------------------ parts

@@ -8,8 +8,8 @@ from opreg.core.reports import html_text
 
 from .drawing import Box
 from .labels import COLOURS
-from .layered import Route
-from .layout import Level, Line, Placed, starts
+from .layered_layout import Route
+from .layout import Level, Line, PlacedItem, starts
 from .measures import CHAR, LABEL_HEIGHT, LINE, TITLE
 
 __all__ = ["DARK", "PALETTE", "STYLE", "svg"]
@@ -76,7 +76,7 @@ def _end(level: Level, line: Line) -> float:
     return level.height if line.target is None else level.items[line.target].y
 
 
-def _node(placed: Placed, number: int | str, item: str) -> Iterator[str]:
+def _node(placed: PlacedItem, number: int | str, item: str) -> Iterator[str]:
     box = placed.box
     assert box is not None
     middle = placed.width / 2

@@ -11,8 +11,8 @@ from types import CodeType
 from typing import Any
 
 from . import port
-from .legacy import divide, divide_in_place, element, formatted, number
-from .source import Place, aliases, bound, decoded, unbuilt
+from .legacy import divide, divide_in_place, element, format_percent, number
+from .source import Place, aliases, bound, decode, unbuilt
 
 __all__ = ["compiled"]
 
@@ -71,7 +71,7 @@ def compiled(data: bytes, path: str, package: str = "", change: Callable[[ast.Mo
         When the file is valid in neither Python.
     """
     try:
-        ported = port(decoded(data)[0], _ImportedModule(path, package))
+        ported = port(decode(data)[0], _ImportedModule(path, package))
     except SyntaxError as error:
         error.filename = path
         raise
@@ -142,7 +142,7 @@ class _ChangedMeanings(ast.NodeTransformer):
             return self._call(node, divide, node.left, node.right)
         if isinstance(node.op, ast.Mod) and not isinstance(node.right, ast.Constant) and not (
                 isinstance(node.left, ast.Constant) and not isinstance(node.left.value, (str, bytes))):
-            return self._call(node, formatted, node.left, node.right)
+            return self._call(node, format_percent, node.left, node.right)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:

@@ -93,9 +93,9 @@ class _Modules:
         if name in COMPANIONS:
             spec.loader = _Completed(spec.loader, self)
             return spec
-        return self.rewriting(spec) if self.is_own(spec.origin) else None
+        return self.rewrite_by_loader(spec) if self.is_own(spec.origin) else None
 
-    def rewriting(self, spec: ModuleSpec) -> ModuleSpec:
+    def rewrite_by_loader(self, spec: ModuleSpec) -> ModuleSpec:
         """A module's spec, whose loader rewrites the module if it belongs to the script."""
         if type(spec.loader) is SourceFileLoader and self.is_own(spec.loader.path):
             spec.loader = _Rewriting(spec.loader.name, spec.loader.path)

@@ -19,7 +19,7 @@ from ..errors import FileFormatError
 from . import NeedsParser, Ported, Problem, rewritten
 from .python2 import ConvertedText, modern
 from .rules import looks_old
-from .source import Place, Source, decoded, unbuilt
+from .source import Place, Source, decode, unbuilt
 
 __all__ = ["Change", "changes", "diff", "write"]
 
@@ -137,7 +137,7 @@ def changes(root: Path) -> Iterator[Change]:
 def _read(path: Path) -> tuple[str, str, str]:
     """The text of a file, its encoding, and its line ends."""
     with open_to_read(path) as file:
-        text, encoding = decoded(file.read())
+        text, encoding = decode(file.read())
     return text.replace("\r\n", "\n"), encoding, "\r\n" if "\r\n" in text else "\n"
 
 
@@ -157,7 +157,7 @@ def _absent(ported: Ported) -> Iterator[Problem]:
             modules = [full] if (full := source.resolve(node)).startswith("opreg.") else []
         else:
             continue
-        if not source.guarded(node):
+        if not source.is_guarded(node):
             yield from (Problem(node.lineno, reason) for full in modules if (reason := _import_failure(full)))
 
 

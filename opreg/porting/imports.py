@@ -9,7 +9,7 @@ from .rules import rule
 from .source import Source
 from .tables import GONE, HELPERS, MEMBERS, MODULES, STARRED
 
-__all__ = ["imported", "imported_from", "starred", "member", "loads"]
+__all__ = ["imported", "imported_from", "replace_star_import", "member", "loads"]
 
 #: Names of compiled helpers in detection repositories.
 _COMPILED = {"bbox", "bbox_self", "cython_bbox", "cpu_nms", "gpu_nms", "cython_nms", "anchors"}
@@ -24,7 +24,7 @@ def _as(name: str, bound: str | None) -> str:
 @rule(ast.Import)
 def imported(node: ast.Import, source: Source) -> None:
     """``import a.b as c``."""
-    if source.guarded(node):
+    if source.is_guarded(node):
         return
     lines = []
     for alias in node.names:
@@ -70,7 +70,7 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
     """``from a.b import c as d``."""
     module = node.module or ""
     top = module.partition(".")[0]
-    if _replace_compiled_import(node, source) or source.guarded(node) or node.level:
+    if _replace_compiled_import(node, source) or source.is_guarded(node) or node.level:
         return
     if source.place.sibling(top, source.old) and not _says_absolute(source):
         start, end = source.span(node)
@@ -108,7 +108,7 @@ def imported_from(node: ast.ImportFrom, source: Source) -> None:
 
 
 @rule(ast.ImportFrom)
-def starred(node: ast.ImportFrom, source: Source) -> None:
+def replace_star_import(node: ast.ImportFrom, source: Source) -> None:
     """``from mxnet.test_utils import *``, which also defines ``os`` and other names that MXNet's file imports."""
     brought = STARRED.get(node.module or "", {}) if node.names[0].name == "*" and not node.level else {}
     for name, full in brought.items():
@@ -151,7 +151,7 @@ def _replaces_part(node: ast.AST, source: Source) -> bool:
     """Whether a name is a part of a dotted one that ``MEMBERS`` replaces."""
     while isinstance(node := source.parents[node], ast.Attribute):
         if source.resolve(node) in MEMBERS:
-            return not source.guarded(node) and isinstance(node.ctx, ast.Load)
+            return not source.is_guarded(node) and isinstance(node.ctx, ast.Load)
     return False
 
 
@@ -191,7 +191,7 @@ def member(node: ast.Attribute, source: Source) -> None:
     if owner == _DETECTION and HELPERS.get(name, name) != name:
         source.rename(node, HELPERS[name])
     new = MEMBERS.get(full)
-    if new is None or full.startswith("urllib2.") or source.guarded(node) or not isinstance(node.ctx, ast.Load):
+    if new is None or full.startswith("urllib2.") or source.is_guarded(node) or not isinstance(node.ctx, ast.Load):
         if full == "string.join":
             source.report(node, "string.join is gone: str.join")
         return
@@ -215,7 +215,7 @@ def _open_in_binary(file: ast.AST, source: Source) -> None:
     def find() -> bool:
         contexts = [up.context_expr for context in source.named(scope, file.id)
                  if isinstance(up := source.parents[context], ast.withitem) and up.optional_vars is context]
-        for value in (*contexts, *source.assigned(scope, file.id)):
+        for value in (*contexts, *source.assigned_values(scope, file.id)):
             _binary(value, source)
         return True
 

@@ -18,7 +18,7 @@ import numpy as np
 from ..core.files import open_to_read
 
 __all__ = ["strtobool", "LooseVersion", "StrictVersion", "mkpath", "copy_tree", "load_source", "cmp", "execfile",
-           "apply", "divide", "divide_in_place", "number", "formatted", "element", "sctypes", "maximum_sctype",
+           "apply", "divide", "divide_in_place", "number", "format_percent", "element", "sctypes", "maximum_sctype",
            "obj2sctype", "issctype", "sctype2char", "find_common_type", "cast", "nbytes"]
 
 
@@ -189,12 +189,12 @@ class _Shown:
         return repr(self._array)
 
 
-def formatted(a: Any, b: Any) -> Any:
+def format_percent(a: Any, b: Any) -> Any:
     """``a % b``, where arrays of one element may stand for numbers.
 
     Examples
     --------
-    >>> formatted("%d: %.2f %s", (1, np.ones(1), np.ones(1))), formatted(7, 4)
+    >>> format_percent("%d: %.2f %s", (1, np.ones(1), np.ones(1))), format_percent(7, 4)
     ('1: 1.00 [1.]', 3)
     """
     if isinstance(a, (str, bytes)):

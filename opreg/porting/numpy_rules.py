@@ -17,7 +17,7 @@ __all__ = ["names", "calls", "methods", "sizes", "numbers", "formats", "subscrip
 def names(node: ast.Attribute, source: Source) -> None:
     """``np.float``, ``np.product``."""
     full = source.resolve(node)
-    if not full.startswith("numpy.") or not isinstance(node.ctx, ast.Load) or source.guarded(node):
+    if not full.startswith("numpy.") or not isinstance(node.ctx, ast.Load) or source.is_guarded(node):
         return
     new = NUMPY.get(full.removeprefix("numpy."))
     if full == "numpy.NINF":
@@ -62,7 +62,7 @@ def _module(node: ast.AST, source: Source) -> str:
 def calls(node: ast.Call, source: Source) -> None:
     """``np.reshape(newshape=)``, ``np.percentile(interpolation=)`` and functions that were replaced by others."""
     name = source.resolve(node.func)
-    if not name.startswith("numpy.") or source.guarded(node):
+    if not name.startswith("numpy.") or source.is_guarded(node):
         return
     name = name.removeprefix("numpy.")
     keywords = {keyword.arg: keyword for keyword in node.keywords}
@@ -95,7 +95,7 @@ def calls(node: ast.Call, source: Source) -> None:
 def methods(node: ast.Call, source: Source) -> None:
     """``x.tostring()``, ``x.ptp()``, ``x.itemset(i, v)``, methods that arrays no longer have."""
     function = node.func
-    if not isinstance(function, ast.Attribute) or function.attr in source.functions or source.guarded(node) \
+    if not isinstance(function, ast.Attribute) or function.attr in source.functions or source.is_guarded(node) \
             or source.resolve(function):
         return
     if function.attr == "tostring" and not node.args and not node.keywords:
@@ -150,7 +150,7 @@ def _number(node: ast.AST, source: Source, depth: int) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name in _NUMBERS
     if isinstance(node, ast.Name) and depth:
-        values = source.assigned(scope := source.scope(node), node.id)
+        values = source.assigned_values(scope := source.scope(node), node.id)
         return source.once(("is a number", scope, node.id, depth), lambda: any(
             _number(value, source, depth - 1) for value in values))
     return False

@@ -32,7 +32,7 @@ class Finder(Protocol):
     def is_own(self, path: str) -> bool:
         """Whether a file belongs to the script, and is not installed."""
 
-    def rewriting(self, spec: ModuleSpec) -> ModuleSpec:
+    def rewrite_by_loader(self, spec: ModuleSpec) -> ModuleSpec:
         """A module's spec, whose loader rewrites the module if it belongs to the script."""
 
 
@@ -49,7 +49,7 @@ def _files(module: Any, finder: Finder) -> None:
     @functools.wraps(find)
     def spec_from_file_location(*args: Any, **keywords: Any) -> ModuleSpec | None:
         spec = find(*args, **keywords)
-        return None if spec is None else finder.rewriting(spec)
+        return None if spec is None else finder.rewrite_by_loader(spec)
 
     module.spec_from_file_location = spec_from_file_location
 

@@ -35,10 +35,11 @@ def looks_old(source: Source) -> bool:
     """Whether a file that Python 3 can parse uses names or methods of Python 2 only."""
     for node in source.parents:
         if isinstance(node, ast.Name):
-            is_old = node.id in BUILTINS and node.id not in source.bound and not source.guarded(node)
+            is_old = node.id in BUILTINS and node.id not in source.bound and not source.is_guarded(node)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             method = node.func.attr
-            is_old = method in _VIEWS and method not in source.functions and not node.args and not source.guarded(node)
+            is_old = (method in _VIEWS and method not in source.functions and not node.args
+                      and not source.is_guarded(node))
         else:
             continue
         if is_old:
@@ -50,7 +51,7 @@ def looks_old(source: Source) -> bool:
 def builtin(node: ast.Name, source: Source) -> None:
     """``xrange`` and other builtins that were renamed."""
     new = BUILTINS.get(node.id)
-    if new is None or node.id in source.bound or source.guarded(node) or not isinstance(node.ctx, ast.Load):
+    if new is None or node.id in source.bound or source.is_guarded(node) or not isinstance(node.ctx, ast.Load):
         return
     call = source.parents.get(node)
     called = isinstance(call, ast.Call) and call.func is node
@@ -76,7 +77,7 @@ def builtin(node: ast.Name, source: Source) -> None:
 def methods(node: ast.Call, source: Source) -> None:
     """``d.iteritems()``, ``d.has_key(k)``, ``it.next()`` and other removed methods."""
     function = node.func
-    if not isinstance(function, ast.Attribute) or source.guarded(node):
+    if not isinstance(function, ast.Attribute) or source.is_guarded(node):
         return
     name, is_own = function.attr, function.attr in source.functions
     if name in _VIEWS and not node.args and not is_own:
@@ -114,7 +115,7 @@ def _is_iterator(node: ast.AST, source: Source) -> bool:
     if isinstance(node, ast.GeneratorExp):
         return True
     if isinstance(node, ast.Name) and not source.old:
-        values = source.assigned(scope := source.scope(node), node.id)
+        values = source.assigned_values(scope := source.scope(node), node.id)
         return source.once(("is an iterator", scope, node.id), lambda: bool(values) and all(
             isinstance(value, (ast.Call, ast.GeneratorExp)) and _is_iterator(value, source) for value in values))
     return source.old and not (isinstance(node, ast.Name) and node.id == "self")
@@ -130,7 +131,7 @@ def _is_truth_value(node: ast.AST, source: Source) -> bool:
 @rule(ast.Attribute)
 def attributes(node: ast.Attribute, source: Source) -> None:
     """``f.func_name`` and similar attributes."""
-    if node.attr in ATTRIBUTES and source.old and not source.guarded(node):
+    if node.attr in ATTRIBUTES and source.old and not source.is_guarded(node):
         source.rename(node, ATTRIBUTES[node.attr])
 
 
@@ -148,7 +149,7 @@ def special_methods(node: ast.ClassDef, source: Source) -> None:
     names = {*methods, *(ast.unparse(target) for each in node.body if isinstance(each, ast.Assign)
                          for target in each.targets)}
     bases = [ast.unparse(base) for base in node.bases]
-    if source.guarded(node):
+    if source.is_guarded(node):
         return
     for old, new in (("next", "__next__"), ("__nonzero__", "__bool__"), ("__div__", "__truediv__"),
                      ("__idiv__", "__itruediv__"), ("__rdiv__", "__rtruediv__")):
@@ -166,7 +167,7 @@ def special_methods(node: ast.ClassDef, source: Source) -> None:
 
 
 @rule(ast.Call)
-def comparing(node: ast.Call, source: Source) -> None:
+def replace_comparison(node: ast.Call, source: Source) -> None:
     """``sort(cmp=f)``: the comparison becomes a key function."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
     for keyword in node.keywords if name in ("sort", "sorted") else ():
@@ -196,7 +197,7 @@ _LIST_METHODS = {"sort", "append", "index", "extend", "remove", "insert", "pop",
 
 def _lazy(node: ast.AST, source: Source) -> str:
     """The name of a function that returns an iterator or view where Python 2 returned a list; else empty."""
-    if not isinstance(node, ast.Call) or source.guarded(node):
+    if not isinstance(node, ast.Call) or source.is_guarded(node):
         return ""
     function = node.func
     if isinstance(function, ast.Name):
@@ -295,7 +296,7 @@ _INTEGER_KEYWORDS = {"shape", "size", "num_hidden", "num_filter", "batch_size", 
 @rule(ast.BinOp)
 def division(node: ast.BinOp, source: Source) -> None:
     """``/`` where an integer must stand; elsewhere in a file for Python 2 a warning."""
-    if not isinstance(node.op, ast.Div) or source.guarded(node) or "division" in source.futures:
+    if not isinstance(node.op, ast.Div) or source.is_guarded(node) or "division" in source.futures:
         return
     if _must_be_integer(node, source):
         left_end, right_start = source.span(node.left)[1], source.span(node.right)[0]

@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Problem", "Place", "Source", "aliases", "bound", "children", "decoded", "unbuilt", "walk"]
+__all__ = ["Problem", "Place", "Source", "aliases", "bound", "children", "decode", "unbuilt", "walk"]
 
 #: Names that scripts test for Python 2 or 3; code under such a test is not changed.
 _VERSION = re.compile(r"version_info|PY2|PY3|PYTHON2|PYTHON3|python_version|sys\.version")
@@ -56,7 +56,7 @@ class Place:
         return ()
 
 
-def decoded(data: bytes) -> tuple[str, str]:
+def decode(data: bytes) -> tuple[str, str]:
     """The text of a Python file, and its encoding: the declared one, or UTF-8.
 
     Raises
@@ -66,7 +66,7 @@ def decoded(data: bytes) -> tuple[str, str]:
 
     Examples
     --------
-    >>> decoded(b"# -*- coding: latin-1 -*-\\n\\xe4 = 1\\n")
+    >>> decode(b"# -*- coding: latin-1 -*-\\n\\xe4 = 1\\n")
     ('# -*- coding: latin-1 -*-\\nä = 1\\n', 'iso-8859-1')
     """
     try:
@@ -256,7 +256,7 @@ class Source:
                     result.setdefault(node.id, []).append(node)
         return self._named[scope].get(name, [])
 
-    def assigned(self, scope: ast.AST, name: str) -> list[ast.expr]:
+    def assigned_values(self, scope: ast.AST, name: str) -> list[ast.expr]:
         """The values that are assigned to a single name within a node."""
         if scope not in self._assigned:
             result = self._assigned[scope] = {}
@@ -308,7 +308,7 @@ class Source:
             nodes += () if isinstance(node, _FUNCTIONS) else children(node)
         return {name for node in nodes for name in _binds(node)}
 
-    def guarded(self, node: ast.AST) -> bool:
+    def is_guarded(self, node: ast.AST) -> bool:
         """Whether enclosing code tests the version of Python, or handles missing names."""
         below: list[ast.AST] = []
         while (known := self._guarded.get(node)) is None:

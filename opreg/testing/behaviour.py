@@ -13,7 +13,7 @@ from opreg.ndarray import array, cpu
 from ..core.spec import is_floating, is_numpy_float
 from ..errors import NotDifferentiableError, OpError
 from .comparison import disagreement
-from .contract import Failed, Skipped, check, first_line, output_gradients
+from .contract import CheckSkipped, Failed, check, first_line, output_gradients
 from .foreign import ForeignUse
 from .subjects import TensorUse
 from .uses import Subject, Use, heads
@@ -35,11 +35,11 @@ def runs_backward(use: Subject) -> str | None:
     """Backward runs, and reads only arrays that the operator declared."""
     outs = use.run().outs
     if not use.wanted or not any(is_floating(out.dtype) for out in outs):
-        raise Skipped("no floating input, or no floating output")
+        raise CheckSkipped("no floating input, or no floating output")
     try:
         use.run(heads(use, outs), grads=True)
     except NotDifferentiableError as error:
-        raise Skipped(f"it has no gradient: {first_line(error)}") from None
+        raise CheckSkipped(f"it has no gradient: {first_line(error)}") from None
     except OpError as error:
         if "is not available in backward" in str(error):
             raise Failed(first_line(error), _declare(str(error))) from None
@@ -112,9 +112,9 @@ def inputs_stay(use: Subject) -> None:
 def own_memory(use: Subject) -> None:
     """No output shares memory with an input or with another output."""
     if isinstance(use, TensorUse):
-        raise Skipped("tensors cannot be changed in place")
+        raise CheckSkipped("tensors cannot be changed in place")
     if isinstance(use, ForeignUse):
-        raise Skipped(f"functions of {use.library} may return views")
+        raise CheckSkipped(f"functions of {use.library} may return views")
     values = [array(value, None, value.dtype) for value in use.arrays]
     outs = use.invoke(values, cpu())
     outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]

@@ -17,7 +17,7 @@ from ..custom.operator import CHECK
 from ..errors import NotDifferentiableError, warn
 from . import variations  # noqa: F401  importing it registers all checks
 from .behaviour import runs
-from .contract import CHECKS, Check, Failed, Skipped, told_again
+from .contract import CHECKS, Check, CheckSkipped, Failed, told_again
 from .foreign import ForeignUse
 from .gradients import NOT_LOOKED_AT, integer_dtypes
 from .report import NOT_ASKED, Report, Verdict
@@ -42,7 +42,7 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
         use = subject(what, inputs, attrs)
         tell(use.title, None)
         verdicts: list[Verdict] = []
-        with told_again(use), weights_restored(what), use.generators_restored():
+        with told_again(use), weights_restored(what), use.restore_generators():
             for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
                 tell(use.title, verdict)
                 verdicts.append(verdict)
@@ -75,7 +75,7 @@ def _check_result(ask: Callable[[Subject], str | None], use: Subject) -> tuple[s
     """Run one check: the outcome, the finding, and the suggested change."""
     try:
         return "ok", ask(use) or "", ""
-    except Skipped as reason:
+    except CheckSkipped as reason:
         return "skipped", str(reason), ""
     except Failed as failure:
         return "failed", str(failure), failure.change

@@ -1,6 +1,6 @@
 """The form of a check: a function that examines a subject, and the outcomes that it reports.
 
-A check that passes returns None or a note. It raises ``Failed`` with the fault and a change, or ``Skipped`` with a
+A check that passes returns None or a note. It raises ``Failed`` with the fault and a change, or ``CheckSkipped`` with a
 reason. Any other exception counts as a failure. The checks stand in ``behaviour``, ``gradients``, ``registered`` and
 ``ways``.
 """
@@ -18,7 +18,7 @@ from ..errors import NotDifferentiableError
 from .comparison import disagreement
 from .uses import Heads, Result, Subject, Use, heads
 
-__all__ = ["CHECKS", "Check", "Failed", "Skipped", "check", "compare", "differentiated", "first_line",
+__all__ = ["CHECKS", "Check", "Failed", "CheckSkipped", "check", "compare", "run_with_gradients", "first_line",
            "scaled_inputs", "name_of_body", "name_of_top", "place_of", "told_again"]
 
 
@@ -30,7 +30,7 @@ class Failed(Exception):
         self.change = change
 
 
-class Skipped(Exception):
+class CheckSkipped(Exception):
     """The check does not apply, for the reason given."""
 
 
@@ -107,7 +107,7 @@ def output_gradients(use: Subject) -> Heads:
     return heads(use, use.run().outs)
 
 
-def differentiated(use: Subject) -> tuple[Heads, Result]:
+def run_with_gradients(use: Subject) -> tuple[Heads, Result]:
     """Output gradients, and the result of a run; with input gradients, if the subject has any."""
     result = use.run()
     out_grads = heads(use, result.outs)

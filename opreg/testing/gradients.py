@@ -19,15 +19,15 @@ from ..errors import NotDifferentiableError
 from . import behaviour  # noqa: F401  its checks come first
 from .comparison import Slope, disagreement, position, worst_slope
 from .contract import (
+    CheckSkipped,
     Failed,
-    Skipped,
     check,
-    differentiated,
     first_line,
     name_of_body,
     name_of_top,
     output_gradients,
     place_of,
+    run_with_gradients,
 )
 from .uses import Heads, Subject, Use
 
@@ -78,7 +78,7 @@ def _weighted_sum(use: Subject, out_grads: Heads, arrays: Sequence[np.ndarray]) 
     outs = use.on_arrays(arrays).run().outs
     for i, (out, g) in enumerate(zip(outs, out_grads or ())):
         if g is not None and out.shape != g.shape:
-            raise Skipped(f"output {i} changes its shape when inputs move a little: give inputs where it does not")
+            raise CheckSkipped(f"output {i} changes its shape when inputs move a little: give inputs where it does not")
     return float(sum((out.astype(np.float64) * g).sum() for out, g in zip(outs, out_grads or ()) if g is not None))
 
 
@@ -94,7 +94,7 @@ def _find_disagreement(use: Subject, coarse: bool, ones: bool = False) -> tuple[
 
     Output gradients are random, or ``ones``, which make the numbers of a report easier to read.
     """
-    out_grads, result = differentiated(use)
+    out_grads, result = run_with_gradients(use)
     if ones:
         out_grads = [None if g is None else np.ones_like(g) for g in out_grads or ()]
         result = use.run(out_grads, grads=True)
@@ -145,26 +145,26 @@ _INFERENCE_ONLY = ("outside of training: the gradient leaves out that in trainin
 def gradient(use: Subject) -> str | None:
     """Gradients agree with central differences in float64, along random directions, and are never NaN."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not the derivative of its output")
+        raise CheckSkipped("a loss: its gradient is not the derivative of its output")
     if use.count and not any(is_floating(value.dtype) for value in use.arrays):
-        raise Skipped(NOT_LOOKED_AT + integer_dtypes(use))
+        raise CheckSkipped(NOT_LOOKED_AT + integer_dtypes(use))
     out_grads = output_gradients(use)
     if not use.wanted or all(g is None for g in out_grads or ()):
-        raise Skipped("no floating input, or no floating output")
+        raise CheckSkipped("no floating input, or no floating output")
     use.run(out_grads, grads=True)
     wide, coarse = _subject_in_float64(use)
     if not all(np.isfinite(value).all() for value in (*wide.arrays, *wide.run().outs) if is_numpy_float(value.dtype)):
-        raise Skipped("an input or output is infinite or NaN: give it other values")
+        raise CheckSkipped("an input or output is infinite or NaN: give it other values")
     for out in wide.run().outs:
         if is_floating(out.dtype) and not is_numpy_float(out.dtype):
-            raise Skipped(f"an output is {out.dtype}, which has too few digits for central differences")
-    for i, grad in differentiated(wide)[1].grads.items():
+            raise CheckSkipped(f"an output is {out.dtype}, which has too few digits for central differences")
+    for i, grad in run_with_gradients(wide)[1].grads.items():
         if np.isnan(grad).any():
             place = position(int(np.argmax(np.isnan(grad))), grad.shape)
             raise Failed(f"the gradient of {use.names[i]!r}{place} is nan, where inputs and outputs are finite",
                          f"{place_of(use, i)}: give it a number there, as mx.nd.where(x == 0, 0, …) does for 0 / 0")
         if np.isinf(grad).any():
-            raise Skipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
+            raise CheckSkipped(f"the gradient of {use.names[i]!r} is infinite here: give it other values")
     off = _find_disagreement(wide, coarse)
     if off is None or _find_disagreement(_move_inputs(wide), coarse) is None:  # steps and corners have no derivative
         _check_inference_gradient(wide, coarse)
@@ -215,27 +215,27 @@ def _mend(use: Subject, i: int, every: Sequence[Slope]) -> str:
 def second_order(use: Subject) -> str | None:
     """Second derivatives agree with central differences of the gradient."""
     if use.loss:
-        raise Skipped("a loss: its gradient is not the derivative of its output")
+        raise CheckSkipped("a loss: its gradient is not the derivative of its output")
     wide, coarse = _subject_in_float64(use)
     out_grads = output_gradients(wide)
     floating = [i for i in wide.wanted if i < wide.argument_count]
     if not floating or all(g is None for g in out_grads or ()):
-        raise Skipped("no floating input, or no floating output")
+        raise CheckSkipped("no floating input, or no floating output")
     if coarse or any(wide.arrays[i].dtype.itemsize < 8 for i in floating):
-        raise Skipped("it does not compute in float64, which central differences need")
+        raise CheckSkipped("it does not compute in float64, which central differences need")
     wide.run(out_grads, grads=True)
     remaining = None
     if _find_disagreement(wide, coarse) is not None:
         remaining = _inference(wide, coarse)
         if remaining is None:
-            raise Skipped("the gradient has no derivative here")
+            raise CheckSkipped("the gradient has no derivative here")
         wide = remaining
     rng = np.random.default_rng(2)
     weights = {i: rng.standard_normal(wide.arrays[i].shape) for i in floating}
     try:
         seconds = wide.second(out_grads, weights)
     except NotDifferentiableError as error:
-        raise Skipped(f"refused: {first_line(error)}") from None
+        raise CheckSkipped(f"refused: {first_line(error)}") from None
     for i in floating:
         if i not in seconds:
             continue
@@ -246,7 +246,7 @@ def second_order(use: Subject) -> str | None:
 
         worst, _ = worst_slope(total, wide.arrays[i], seconds[i], coarse, i)
         if worst is not None and abs(worst.numeric) > 1e6 * max(1.0, abs(worst.exact)):
-            raise Skipped("the gradient is discontinuous here")
+            raise CheckSkipped("the gradient is discontinuous here")
         if worst is not None:
             raise Failed(f"the second derivative in {wide.names[i]!r}{position(worst.flat, wide.arrays[i].shape)} is "
                          f"{worst.exact:.6g}, central differences of the gradient say {worst.numeric:.6g}",
@@ -260,10 +260,10 @@ def second_order(use: Subject) -> str | None:
 def directions(use: Subject) -> None:
     """The jvp rule agrees with central differences along a random direction."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.jvp is None:
-        raise Skipped("it has no jvp rule")
+        raise CheckSkipped("it has no jvp rule")
     wide, coarse = _subject_in_float64(use)
     if coarse or use.stochastic or not wide.wanted:
-        raise Skipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
+        raise CheckSkipped("it draws random numbers" if use.stochastic else "it does not compute in float64")
     rng = np.random.default_rng(4)
     moves = {i: rng.standard_normal(wide.arrays[i].shape) for i in wide.wanted}
     values = [array(each, None, each.dtype) for each in wide.arrays]
@@ -300,7 +300,7 @@ def directions(use: Subject) -> None:
 def attributes(use: Subject) -> str | None:
     """Another value of each attribute gives a right gradient, and results cached for the old value are not reused."""
     if not isinstance(use, Use) or use.op.where is None:
-        raise Skipped("it has no registered attributes" if not isinstance(use, Use) else "it is built in")
+        raise CheckSkipped("it has no registered attributes" if not isinstance(use, Use) else "it is built in")
     looked = []
     for field in use.op.signature.schema.fields:
         value = use.given.get(field.name, field.default)
@@ -318,7 +318,7 @@ def attributes(use: Subject) -> str | None:
         _check_gradient(variant, f"{field.name}={changed!r}", field.name)
         looked.append(f"{field.name}={changed!r}")
     if not looked:
-        raise Skipped("it has no attribute that takes another value")
+        raise CheckSkipped("it has no attribute that takes another value")
     return ", ".join(looked)
 
 
@@ -363,11 +363,11 @@ def _look_for_cached(use: Use, other: Use, name: str, value: object, changed: ob
 
 def _check_gradient(use: Use, title: str, name: str) -> None:
     """Fail where a gradient disagrees with central differences."""
-    out_grads, result = differentiated(use)
+    out_grads, result = run_with_gradients(use)
     if use.loss or not result.grads or all(g is None for g in out_grads or ()):
         return
     wide, coarse = _subject_in_float64(use)
-    outs = [*wide.arrays, *wide.run().outs, *differentiated(wide)[1].grads.values()]
+    outs = [*wide.arrays, *wide.run().outs, *run_with_gradients(wide)[1].grads.values()]
     if not all(np.isfinite(output).all() for output in outs if is_numpy_float(output.dtype)):
         return
     off = _find_disagreement(wide, coarse)

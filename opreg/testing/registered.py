@@ -23,7 +23,7 @@ from ..custom.prop_use import PropUse
 from ..errors import OpError, ShapeError
 from . import gradients  # noqa: F401  its checks come first
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, check, compare, differentiated, first_line, scaled_inputs
+from .contract import CheckSkipped, Failed, check, compare, first_line, run_with_gradients, scaled_inputs
 from .foreign import ForeignUse
 from .subjects import TensorUse
 from .uses import Subject, Use, bind, graph, heads, symbol
@@ -36,14 +36,14 @@ _FILLS = (7, 13)
 
 def _operator(use: Subject) -> Use:
     if not isinstance(use, Use):
-        raise Skipped("it is not registered, so it infers nothing")
+        raise CheckSkipped("it is not registered, so it infers nothing")
     return use
 
 
 def _prop(use: Subject) -> tuple[Use, Any]:
     """The subject of an operator that is a ``CustomOpProp``, and the Prop; skips other subjects."""
     if not (isinstance(use, Use) and isinstance(use.attrs, PropUse)):
-        raise Skipped("it returns its results" if not isinstance(use, Use) or use.op.op_type else "it is built in")
+        raise CheckSkipped("it returns its results" if not isinstance(use, Use) or use.op.op_type else "it is built in")
     return use, use.attrs.prop
 
 
@@ -111,7 +111,7 @@ def inferred(use: Subject) -> str | None:
         return None
     use = _operator(use)
     if use.op.rules.data_dependent:
-        raise Skipped("its shapes depend on values")
+        raise CheckSkipped("its shapes depend on values")
     looked = 0
     variants = _sizes(use)
     for dtype in (np.float64, np.float16):
@@ -266,8 +266,8 @@ def requests(use: Subject) -> str | None:
     if isinstance(use.attrs, PropUse) and not use.stochastic:
         _requests_of(use)
     if not plannable(use) or use.stochastic:
-        raise Skipped("it draws random numbers" if use.stochastic else "its shapes depend on values")
-    out_grads, expected = differentiated(use)
+        raise CheckSkipped("it draws random numbers" if use.stochastic else "its shapes depend on values")
+    out_grads, expected = run_with_gradients(use)
     if not expected.grads:
         return "it has no gradient"
     before = {i: np.full_like(use.arrays[i], _FILLS[0]) for i in expected.grads}
@@ -318,7 +318,7 @@ def dependencies(use: Subject) -> str | None:
         prop, attrs = use.attrs.prop, use.attrs
         every = 2 * len(attrs.outputs) + use.count
         if not _differentiable(use, prop):
-            raise Skipped("it has no backward")
+            raise CheckSkipped("it has no backward")
         if len(attrs.needed) == every:
             return "all are declared"
         reqs = ["write" if i in use.wanted else "null" for i in range(use.count)]
@@ -346,7 +346,7 @@ def dependencies(use: Subject) -> str | None:
             for i, value in enumerate(use.arrays)])
         compare(blind_use.run(), use.run(), use, "without the numbers of inputs that are declared unread")
         return None
-    raise Skipped("it declares no dependencies")
+    raise CheckSkipped("it declares no dependencies")
 
 
 # ---------------------------------------------------------------------------------------------------- graphs
@@ -364,8 +364,8 @@ def in_a_graph(use: Subject) -> None:
     """A graph gives the eager results in each run, with the operator alone and between other nodes."""
     use = _operator(use)
     if not plannable(use):
-        raise Skipped("its shapes depend on values")
-    out_grads, expected = differentiated(use)
+        raise CheckSkipped("its shapes depend on values")
+    out_grads, expected = run_with_gradients(use)
     change = "let what is computed depend on what the method is given, nothing else"
     compare(graph(use, head_grads=out_grads, grads=bool(expected.grads)), expected, use, "in a graph", change)
     if use.arrays and not use.loss:
@@ -392,7 +392,7 @@ def states(use: Subject) -> None:
     """States change only in training."""
     use = _operator(use)
     if len(use.arrays) == use.count:
-        raise Skipped("it has no states")
+        raise CheckSkipped("it has no states")
     after = use.in_mode(False).run().after
     for name, state, actual in zip(use.names[use.count:], use.arrays[use.count:], after[use.count:]):
         far = disagreement(actual, state)
@@ -407,9 +407,9 @@ def saved(use: Subject) -> None:
     if isinstance(use, TensorUse):
         return _checkpoint(use)
     if not isinstance(use, Use):
-        raise Skipped("it is no operator, so a file cannot hold it")
+        raise CheckSkipped("it is no operator, so a file cannot hold it")
     if find(use.op.name) is not use.op:
-        raise Skipped("it is not registered, so a file cannot name it")
+        raise CheckSkipped("it is not registered, so a file cannot name it")
     schema = use.op.signature.schema
     for name, value in use.attrs.items():
         if name in schema:
@@ -426,7 +426,7 @@ def saved(use: Subject) -> None:
                 raise Failed(f"the attribute {name}={value!r} is {again!r} after saving and loading",
                              f"annotate it with its type, as in {name}: {type(value).__name__}, or take it as text")
     if not plannable(use) or not use.arrays:
-        raise Skipped("its shapes depend on values" if use.arrays else "it has no inputs")
+        raise CheckSkipped("its shapes depend on values" if use.arrays else "it has no inputs")
     net = symbol(use)
     loaded: Any = load_json(net.tojson(remove_amp_cast=False))
     for question in ("list_arguments", "list_outputs", "list_auxiliary_states"):
@@ -453,7 +453,7 @@ def saved(use: Subject) -> None:
 def _checkpoint(use: TensorUse) -> None:
     weights = [*use.parameters, *use.states]
     if not weights:
-        raise Skipped("it has no parameters")
+        raise CheckSkipped("it has no parameters")
     names = [weight.name for weight in weights]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -135,7 +135,7 @@ class TensorUse(Subject):
         self.seed()
         gradients: dict[int, np.ndarray] = {}
         if grads:
-            outs, back = self._differentiated(values)
+            outs, back = self._outputs_and_vjp(values)
             if between is not None:
                 between()
                 self._place_weights(raw or self._copies(), ctx)
@@ -198,7 +198,7 @@ class TensorUse(Subject):
         floating = [tensor for tensor in every if is_floating(tensor._dt)]
         return floating[0] if len(floating) == 1 else tuple(floating)
 
-    def _differentiated(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
+    def _outputs_and_vjp(self, values: Sequence[Any]) -> tuple[list[Any], Callable[..., Sequence[Any]] | None]:
         """All outputs, and a VJP: a function from gradients of the floating outputs to gradients of the requested
         inputs."""
         every: list[Any] = []

@@ -81,7 +81,7 @@ class TorchUse(ForeignUse):
         if self.stochastic:
             self.torch.manual_seed(1)
 
-    def generators_restored(self) -> Any:
+    def restore_generators(self) -> Any:
         """A context that restores PyTorch's generator at its end."""
         return self.torch.random.fork_rng(devices=[])
 

@@ -111,7 +111,7 @@ class Subject:
         if self.stochastic:
             generators.seed(1)
 
-    def generators_restored(self) -> contextlib.AbstractContextManager[object]:
+    def restore_generators(self) -> contextlib.AbstractContextManager[object]:
         """A context that restores, at its end, generators of other libraries that the subject may draw from."""
         return contextlib.nullcontext()
 

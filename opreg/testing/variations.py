@@ -24,7 +24,7 @@ from ..custom.prop_use import PropUse
 from ..errors import OpError, is_ours
 from . import registered  # noqa: F401  its checks come first
 from .comparison import disagreement, position
-from .contract import Failed, Skipped, check, compare, differentiated, first_line, name_of_body, scaled_inputs
+from .contract import CheckSkipped, Failed, check, compare, first_line, name_of_body, run_with_gradients, scaled_inputs
 from .foreign import ForeignUse
 from .subjects import TensorUse, compiled, in_a_cell
 from .uses import Heads, Result, Subject, Use
@@ -37,9 +37,9 @@ _NO_VALUES = "must not read values, or store any: use mx.nd.where instead of if,
 @check("interleaved")
 def interleaved(use: Subject) -> None:
     """Backward of one run is right after another forward run: runs store nothing in common."""
-    out_grads, expected = differentiated(use)
+    out_grads, expected = run_with_gradients(use)
     if not expected.grads:
-        raise Skipped("no gradient")
+        raise CheckSkipped("no gradient")
     moved_use = scaled_inputs(use)
     result = use.run(out_grads, grads=True, between=lambda: moved_use.run(out_grads, grads=True))
     compare(Result(result.outs, [], result.grads), expected, use, "when it runs once more before backward",
@@ -66,10 +66,10 @@ def _lockstep(lines: threading.Barrier) -> Callable[..., Any]:
 def threads(use: Subject) -> None:
     """Two threads that run it at once, on inputs of one shape, get the results of one thread."""
     if isinstance(use, TensorUse) or len(use.arrays) > use.argument_count:
-        raise Skipped("it has one set of parameters")
+        raise CheckSkipped("it has one set of parameters")
     if use.stochastic:
-        raise Skipped("it draws random values, whose order depends on the threads")
-    pairs = [(subject, *differentiated(subject)) for subject in (use, scaled_inputs(use))]
+        raise CheckSkipped("it draws random values, whose order depends on the threads")
+    pairs = [(subject, *run_with_gradients(subject)) for subject in (use, scaled_inputs(use))]
     ready, wrong = threading.Barrier(len(pairs)), []
     runs = [threading.Barrier(len(pairs)) for _ in range(_RUNS)]
 
@@ -112,7 +112,7 @@ def runs_compiled(use: Subject) -> str | None:
     if compiled_use is None:
         _in_graphs(use)
         compiled_use = compiled(use)
-    out_grads, expected = differentiated(use)
+    out_grads, expected = run_with_gradients(use)
     compare(_run_like(compiled_use, out_grads, expected), expected, use, "compiled",
             f"{name_of_body(use)} must depend on its inputs alone: no values of other arrays, no time, no counters")
     return None
@@ -124,7 +124,7 @@ def runs_in_a_cell(use: Subject) -> None:
     _in_graphs(use)
     change = f"{name_of_body(use)} must depend on its inputs alone, and on its mode by is_train"
     for mode_use in (use.in_mode(True), use.in_mode(False)) if isinstance(use, Use) else (use,):
-        out_grads, expected = differentiated(mode_use)
+        out_grads, expected = run_with_gradients(mode_use)
         cell = in_a_cell(mode_use)
         mode = "in training" if mode_use.train else "outside of training"
         compare(_run_like(cell, out_grads, expected), expected, use, f"in a Cell {mode}", change)
@@ -135,11 +135,11 @@ def runs_in_a_cell(use: Subject) -> None:
 def traced(use: Subject) -> str | None:
     """A trace made with some inputs gives the right results on others."""
     if use.no_graph or (isinstance(use, Use) and not use.op.traits.traced):
-        raise Skipped("not traced: it runs as Python")
+        raise CheckSkipped("not traced: it runs as Python")
     _in_graphs(use)
     graph, moved_use = compiled(use), scaled_inputs(use)
     for subject in (use, moved_use, use):
-        out_grads, expected = differentiated(subject)
+        out_grads, expected = run_with_gradients(subject)
         if isinstance(subject, Use) and isinstance(subject.attrs, CustomUse):
             compare(Result(expected.outs, []), _results_without_trace(subject), use, "traced",
                     f"{name_of_body(use)} {_NO_VALUES}")
@@ -155,9 +155,9 @@ def traced(use: Subject) -> str | None:
 def samples(use: Subject) -> None:
     """The vmap rule gives the results of a loop over the samples."""
     if not isinstance(use, Use) or use.op.where is None or use.op.rules.vmap is None:
-        raise Skipped("it has no vmap rule")
+        raise CheckSkipped("it has no vmap rule")
     if use.stochastic or len(use.arrays) > use.count:
-        raise Skipped("it draws random numbers" if use.stochastic else "it has states")
+        raise CheckSkipped("it draws random numbers" if use.stochastic else "it has states")
     ctx = cpu()
 
     def outputs(*values: NDArray) -> Any:
@@ -215,11 +215,11 @@ def _outside_values(function: Any) -> list[str]:
 
 def _in_graphs(use: Subject) -> None:
     if use.no_graph:
-        raise Skipped(use.no_graph)
+        raise CheckSkipped(use.no_graph)
     if isinstance(use, Use) and (use.op.traits.mutates or not use.arrays):
-        raise Skipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
+        raise CheckSkipped("it changes its inputs" if use.op.traits.mutates else "it has no inputs")
     if isinstance(use, Use) and use.op.rules.data_dependent:
-        raise Skipped("its shapes depend on values")
+        raise CheckSkipped("its shapes depend on values")
 
 
 def _run_like(use: Subject, heads: Heads, expected: Result) -> Result:
@@ -233,20 +233,20 @@ def _run_like(use: Subject, heads: Heads, expected: Result) -> Result:
 def dtypes(use: Subject) -> str | None:
     """Results in float16 and float32 agree with float64, within the precision of the dtype."""
     if not any(is_numpy_float(value.dtype) for value in use.arrays) or use.stochastic:
-        raise Skipped("its random numbers differ from call to call" if use.stochastic else "no floating input")
+        raise CheckSkipped("its random numbers differ from call to call" if use.stochastic else "no floating input")
     try:
         rounded = use.cast(np.float16).cast(np.float64)
-        wide = differentiated(rounded)[1]
+        wide = run_with_gradients(rounded)[1]
     except Exception as error:
         if isinstance(error, OpError):
-            raise Skipped(f"refused in float64: {first_line(error)}") from None
+            raise CheckSkipped(f"refused in float64: {first_line(error)}") from None
         raise Failed(f"it fails in float64: {type(error).__name__}: {first_line(error)}",
                      "take the dtype of the input: x.dtype") from error
     refused = []
     for dtype, tolerance in ((np.float32, 1e-3), (np.float16, 6e-2)):
         title, use_so = np.dtype(dtype).name, rounded.cast(dtype)
         try:
-            result = differentiated(use_so)[1]
+            result = run_with_gradients(use_so)[1]
         except OpError:
             refused.append(title)
             continue
@@ -286,7 +286,7 @@ def empty(use: Subject) -> str | None:
     """Inputs without rows give outputs without rows, or an error that says so."""
     shapes = [value.shape for value in use.arrays[:use.argument_count]]
     if not shapes or not shapes[0]:
-        raise Skipped("its first input has no dimensions")
+        raise CheckSkipped("its first input has no dimensions")
     rows = shapes[0][0]
     none = use.on_arrays([value[:0] if i < len(shapes) and value.ndim and value.shape[0] == rows else value
                           for i, value in enumerate(use.arrays)])
@@ -296,7 +296,7 @@ def empty(use: Subject) -> str | None:
             expected = [spec.shape for spec in use.op.specs(none.arrays, use.attrs)]
         outs = none.run().outs
     except use.refusals as error:
-        raise Skipped(f"refused: {first_line(error)}") from None
+        raise CheckSkipped(f"refused: {first_line(error)}") from None
     except Exception as error:
         raise Failed(f"it fails on shape {show(none.arrays[0].shape)}: {type(error).__name__}: {first_line(error)}",
                      "accept inputs without rows, or raise a ValueError in infer_shape that says so") from error
@@ -324,11 +324,11 @@ LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def strided(use: Subject) -> None:
     """Inputs of any memory layout give the same results."""
     if not any(value.ndim and value.size > 1 for value in use.arrays):
-        raise Skipped("its inputs have one element")
+        raise CheckSkipped("its inputs have one element")
     if isinstance(use, ForeignUse) and (use.stochastic or not use.any_layout):
-        raise Skipped("its random numbers follow the layout" if use.stochastic else
-                      f"arrays of {use.library} have one layout")
-    out_grads, expected = differentiated(use)
+        raise CheckSkipped("its random numbers follow the layout" if use.stochastic else
+                           f"arrays of {use.library} have one layout")
+    out_grads, expected = run_with_gradients(use)
     for name, layout in LAYOUTS.items():
         raw = [layout(value) if value.ndim else value.copy() for value in use.arrays]
         result = use.run(out_grads, grads=bool(expected.grads), raw=raw)
@@ -344,12 +344,12 @@ def strided(use: Subject) -> None:
 def devices(use: Subject) -> None:
     """A GPU gives the results of the host."""
     if not num_gpus():
-        raise Skipped("no GPU here")
+        raise CheckSkipped("no GPU here")
     if isinstance(use, ForeignUse):
-        raise Skipped(f"it runs on devices of {use.library}")
-    out_grads, expected = differentiated(use)
+        raise CheckSkipped(f"it runs on devices of {use.library}")
+    out_grads, expected = run_with_gradients(use)
     if use.stochastic:
-        raise Skipped("its random numbers differ between devices")
+        raise CheckSkipped("its random numbers differ between devices")
     tolerance = max([1e-6, *[{2: 2e-2, 4: 1e-3}.get(out.dtype.itemsize, 1e-6) for out in expected.outs]])
     compare(use.run(out_grads, grads=bool(expected.grads), ctx=gpu(0)), expected, use, "on the GPU",
             "use nd, or the array's own module", tolerance)

@@ -14,7 +14,7 @@ import numpy as np
 
 from opreg.ndarray.context import cpu
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.nesting import arrays_in, leaves, mapped
+from opreg.ndarray.nesting import arrays_in, leaves, map_arrays
 
 from ..distributed import Window
 from ..errors import ArgumentError
@@ -54,8 +54,8 @@ class _Entry(NamedTuple):
     def bring(self) -> None:
         self.window.write(self.owner, self.offset + _LINE, self.memory)
 
-    def locked(self, what: str, shared: bool = False) -> Any:
-        return self.window.locked(self.owner, self.offset, what, shared)
+    def lock(self, what: str, shared: bool = False) -> Any:
+        return self.window.lock(self.owner, self.offset, what, shared)
 
 
 class AsyncKVStore(DistKVStore):
@@ -123,7 +123,7 @@ class AsyncKVStore(DistKVStore):
             end += _lines(array)
             return NDArray(copy, cpu())
 
-        return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), mapped(state, moved))
+        return _Entry(window, owner, offset, memory, memory[:8].view(np.int64), moved(weight), map_arrays(state, moved))
 
     def _initial_state(self, name: Key, updater: object) -> _State:
         """The initial state of a weight in an optimizer."""
@@ -169,7 +169,7 @@ class AsyncKVStore(DistKVStore):
                                 "set_optimizer first")
         for name, total in KVStore._sum_values(self, "push", key, value).items():
             entry = self._entries[name]
-            with entry.locked(f"push of {name!r}"):
+            with entry.lock(f"push of {name!r}"):
                 entry.fetch()
                 self._apply_update(name, total, entry)
                 entry.bring()
@@ -200,14 +200,14 @@ class AsyncKVStore(DistKVStore):
         for name, _ in pairs("pull", key, out):
             self._own("pull", name)
             entry = self._entries[name]
-            with entry.locked(f"pull of {name!r}", shared=True):
+            with entry.lock(f"pull of {name!r}", shared=True):
                 entry.fetch_weight()
         super().pull(key, out, priority, ignore_sparse)
 
     def _store(self, key: Key, value: NDArray) -> None:
         if key in self._entries:
             entry = self._entries[key]
-            with entry.locked(f"a new value of {key!r}"):
+            with entry.lock(f"a new value of {key!r}"):
                 entry.fetch()
                 super()._store(key, value)
                 entry.bring()
@@ -230,7 +230,7 @@ class AsyncKVStore(DistKVStore):
         updater = super()._states()
         optimizer = updater.optimizer
         for name, entry in self._entries.items():
-            with entry.locked(f"states of {name!r}", shared=True):
+            with entry.lock(f"states of {name!r}", shared=True):
                 entry.fetch()
             count = optimizer._index_update_count[name] = int(entry.updates[0])
             optimizer.num_update = max(optimizer.num_update, count)
@@ -246,7 +246,7 @@ class AsyncKVStore(DistKVStore):
         counts = updater.optimizer._index_update_count
         for name, *_, state in read:
             entry = self._entries[name]
-            with entry.locked(f"new states of {name!r}"):
+            with entry.lock(f"new states of {name!r}"):
                 entry.fetch()
                 entry.updates[...] = counts.get(name, updater.optimizer.begin_num_update)
                 for restored, array in zip(arrays_in(entry.state), arrays_in(state)):

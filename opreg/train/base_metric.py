@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.named_errors import CheckedMethods, name_errors
+from ..core.named_errors import name_errors
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .named import Named
 

@@ -15,8 +15,7 @@ from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray, array
 
 from ..base import _as_list as _as_list
-from ..core.named_errors import CheckedMethods
-from ..core.settings import whole_number
+from ..core.settings import CheckedMethods, whole_number
 from ..core.spec import Shape
 from ..data.batches import Batches, DataBatch, DataDesc, DataIter, Descriptions
 from ..errors import ArgumentError, OpError, did_you_mean, warn

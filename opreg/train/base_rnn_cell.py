@@ -31,7 +31,7 @@ def apply(op: str, *inputs: Symbol, name: str) -> Symbol:
     return symbol.surface(get(op).name)(*inputs, name=name)
 
 
-class RNNParams:
+class RNNParams(Checked):
     """The variables of cells, made at their first use; cells with the same object share them.
 
     Examples

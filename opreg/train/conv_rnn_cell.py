@@ -74,7 +74,7 @@ class BaseConvRNNCell(BaseRNNCell):
     def state_info(self) -> list[StateInfo]:
         return [{"shape": self._state_shape, "__layout__": self._layout}]
 
-    def _convolved(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
+    def _convolve(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
         channels = self._num_hidden * len(self._gate_names)
         return (self._of_input(inputs, self._iW, self._iB, num_filter=channels, name=f"{name}i2h"),
                 self._of_state(state, self._hW, self._hB, num_filter=channels, name=f"{name}h2h"))
@@ -107,7 +107,7 @@ class ConvRNNCell(BaseConvRNNCell):
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
-        i2h, h2h = self._convolved(inputs, states[0], name)
+        i2h, h2h = self._convolve(inputs, states[0], name)
         output = self._get_activation(i2h + h2h, self._activation, name=f"{name}out")
         return output, [output]
 
@@ -130,7 +130,7 @@ class ConvLSTMCell(BaseConvRNNCell):
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
-        i2h, h2h = self._convolved(inputs, states[0], name)
+        i2h, h2h = self._convolve(inputs, states[0], name)
         gates = self._split(i2h + h2h, f"{name}slice")
         return self._lstm_step(gates, states[1], self._activation, name)
 
@@ -146,7 +146,7 @@ class ConvGRUCell(BaseConvRNNCell):
 
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         name = self._step_name()
-        i2h, h2h = self._convolved(inputs, states[0], name)
+        i2h, h2h = self._convolve(inputs, states[0], name)
         i2h, h2h = self._split(i2h, f"{name}_i2h_slice"), self._split(h2h, f"{name}_h2h_slice")
         reset = self._get_activation(i2h[0] + h2h[0], "sigmoid", name=f"{name}_r_act")
         update = self._get_activation(i2h[1] + h2h[1], "sigmoid", name=f"{name}_z_act")

@@ -23,7 +23,7 @@ from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
 from ..core.attrs import Amount
-from ..core.named_errors import name_errors
+from ..core.named_errors import name_errors, named
 from ..core.settings import Checked
 from ..core.states import INITIALIZER
 from ..errors import ArgumentError, AttrError, ShapeError, did_you_mean, note
@@ -66,6 +66,7 @@ class InitDesc(str):
     global_init: Fill | None
     is_state = False
 
+    @named
     def __new__(cls, name: str, attrs: Mapping[str, str] | None = None, global_init: Fill | None = None
                 ) -> InitDesc:
         self = super().__new__(cls, name)

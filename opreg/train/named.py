@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ..core.annotations import PLAIN, kinds_of
 from ..core.json_text import json_of
 from ..core.parameters import signature_of
-from ..core.settings import PLAIN, kinds_of
 from ..errors import ArgumentError, AttrError, FileFormatError, did_you_mean
 
 __all__ = ["BASES", "Named", "NotRegistered", "get_registry", "get_register_func", "get_alias_func", "get_create_func"]

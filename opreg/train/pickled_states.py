@@ -62,7 +62,7 @@ class _Object:
         self.attributes = state
 
 
-def _reconstructed(made: Any, *_: Any) -> Any:
+def _reconstruct(made: Any, *_: Any) -> Any:
     """``copyreg._reconstructor``: an object of a class."""
     return made()
 
@@ -110,7 +110,7 @@ def _number(dtype: Any, content: Any) -> Any:
 
 _READ: dict[tuple[str, str], Any] = {
     ("builtins", "bytearray"): _Text, ("builtins", "bytes"): _Text, ("_codecs", "encode"): _Text,
-    ("copyreg", "_reconstructor"): _reconstructed, ("builtins", "object"): None,
+    ("copyreg", "_reconstructor"): _reconstruct, ("builtins", "object"): None,
     ("numpy", "dtype"): _DType,
     ("numpy.core.multiarray", "scalar"): _number, ("numpy._core.multiarray", "scalar"): _number,
 }
@@ -218,27 +218,27 @@ def write_pickle(states: dict[Any, Any], optimizer: Checked | None) -> bytes:
     ArgumentError
         If MXNet does not have the optimizer, or a state or an attribute cannot be pickled.
     """
-    return b"\x80\x03" + b"".join(_pickled(states if optimizer is None else (states, optimizer))) + b"."
+    return b"\x80\x03" + b"".join(_pickle_instructions(states if optimizer is None else (states, optimizer))) + b"."
 
 
-def _pickled(value: Any) -> Iterator[bytes]:
+def _pickle_instructions(value: Any) -> Iterator[bytes]:
     """Instructions of a pickle that leave the value on the stack."""
     if isinstance(value, NDArray):
         yield b"cmxnet.ndarray.ndarray\nNDArray\nN\x85R"
-        yield from _pickled({name: bytearray(part) for name, part in value.__getstate__().items()})
+        yield from _pickle_instructions({name: bytearray(part) for name, part in value.__getstate__().items()})
         yield b"b"
     elif isinstance(value, Checked):  # the optimizer, or a schedule of the rate
         yield f"c{_module_in_mxnet(type(value))}\n{type(value).__name__}\n".encode() + b")\x81"
-        yield from _pickled(_attributes_in_mxnet(value))
+        yield from _pickle_instructions(_attributes_in_mxnet(value))
         yield b"b"
     elif isinstance(value, dict):
         yield b"}("
         for pair in value.items():
-            yield from map(b"".join, map(_pickled, pair))
+            yield from map(b"".join, map(_pickle_instructions, pair))
         yield b"u"
     elif isinstance(value, (tuple, list)):
         yield b"("
-        yield from map(b"".join, map(_pickled, value))
+        yield from map(b"".join, map(_pickle_instructions, value))
         yield b"t" if isinstance(value, tuple) else b"l"
     else:
         try:

@@ -9,7 +9,7 @@ from opreg.ndarray import sparse, where, zeros_like
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.files import atomic_write
-from ..core.named_errors import CheckedMethods
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .base_optimizer import Optimizer
 from .updater import Updater, get_updater

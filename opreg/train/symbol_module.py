@@ -647,7 +647,7 @@ class Module(BaseModule):
         """Update the weights by the gradients of the last backward."""
         self._needs("binded", "params_initialized", "optimizer_initialized")
         if self._updates_in_plan:
-            self._optimized().update()
+            self._executor_with_updates().update()
             return
         if self._kvstore is not None:
             self._update_by_kvstore(self._exec_group)
@@ -670,7 +670,7 @@ class Module(BaseModule):
         return len(self._exec_group.execs) == 1 and self._kvstore is None \
             and isinstance(self._updater, optimizers.Updater)
 
-    def _optimized(self) -> Executor:
+    def _executor_with_updates(self) -> Executor:
         """The single executor, with the updates of its weights as part of its plan."""
         (executor,) = self._exec_group.execs
         if executor.updater is not self._updater:
@@ -686,7 +686,7 @@ class Module(BaseModule):
             return
         self._needs("binded", "params_initialized", "optimizer_initialized")
         self._load(data_batch, True)
-        self._optimized().step()
+        self._executor_with_updates().step()
 
     def _update_by_kvstore(self, group: DataParallelExecutorGroup) -> None:
         if self._update_on_kvstore:

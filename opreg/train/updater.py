@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.context import Context
 from opreg.ndarray.ndarray import NDArray
-from opreg.symbol.sharding import mapped
+from opreg.symbol.sharding import map_arrays
 
 from ..builtin.optimizers.updating import Row, WeightGroup
 from ..core.files import open_to_read
@@ -140,7 +140,7 @@ class Updater(Checked):
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """A state, moved to a device."""
-        return mapped(state, lambda array: array.as_in_context(context))
+        return map_arrays(state, lambda array: array.as_in_context(context))
 
     def get_states(self, dump_optimizer: bool = False, format: str = "npz") -> bytes:
         """All states as bytes, with the update counts.
@@ -176,7 +176,7 @@ class Updater(Checked):
         states = self.states
         if self.sharding is not None:
             synced = {i: state for i, state in states.items() if self.states_synced.get(i, True)}
-            states = {**states, **self.sharding.gathered(synced)}
+            states = {**states, **self.sharding.gather_states(synced)}
         if format == "mxnet":
             return write_pickle(states, optimizer if dump_optimizer else None)
         more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()

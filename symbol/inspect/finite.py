@@ -99,11 +99,11 @@ class _Look:
         """The operators of a fused or folded node, computed one by one; None for any other node."""
         if "parts" in node.attrs:
             parts, read, results = node.attrs["parts"]
-            return _quietly(fused_members(parts, read, results, self.xp, ins))  # type: ignore[arg-type]
+            return _without_warnings(fused_members(parts, read, results, self.xp, ins))  # type: ignore[arg-type]
         if "members" in node.attrs and all(
                 member.op is not None and reference_of(member.op, member.attrs, False, None) is not None
                 for member in node.attrs["members"]):
-            return _quietly(folded_members(node.attrs["members"], self.xp, ins))  # type: ignore[arg-type]
+            return _without_warnings(folded_members(node.attrs["members"], self.xp, ins))  # type: ignore[arg-type]
         return None
 
     @staticmethod
@@ -124,7 +124,7 @@ class _Look:
         return any(deliberate(None, {"numbers": numbers}) for _, numbers in expression.code)
 
 
-def _quietly(members: Iterator[Member]) -> Iterator[Member]:
+def _without_warnings(members: Iterator[Member]) -> Iterator[Member]:
     """The same members, computed without numeric warnings."""
     while (member := quiet(next, members, None)) is not None:
         yield member

@@ -57,7 +57,7 @@ def memory_rate(ctx: Context) -> float:
     with ctx.entered():
         source[...] = 1  # pages that were never written are all mapped to one page of zeros
     parts = [functools.partial(target[part].__setitem__, Ellipsis, source[part])
-             for part in threads.evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
+             for part in threads.split_evenly(_COPIED, threads.count() if ctx.xp is np else 1)]
     with ctx, ctx.entered():
         return 2 * _COPIED / _fastest_run(lambda: threads.run(parts) if ctx.xp is np else parts[0](), ctx)
 

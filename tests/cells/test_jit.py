@@ -26,6 +26,7 @@ from opreg.common import api
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
 from opreg.custom import operator as custom
+from opreg.errors import DeviceError
 from opreg.ndarray import array, cpu
 from opreg.nn import ops as functions
 
@@ -637,11 +638,23 @@ def test_graph_mode_compiles_outermost_cells():
 
 
 @pytest.mark.parametrize("settings, message", [
-    ({"mode": 7}, "mode must be one of"), ({"device_target": "Ascend"}, "CPU, GPU"), ({"devise_id": 0}, "device_id"),
-    ({"device_id": "0"}, "must be an int")])
+    ({"mode": 7}, "mode must be one of"), ({"device_target": "NPU"}, "GPU, Ascend"),
+    ({"devise_id": 0}, "device_id"), ({"device_id": "0"}, "must be an int")])
 def test_wrong_settings_of_the_context_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         set_context(**settings)
+
+
+@pytest.mark.parametrize("target", ["Ascend", "GPU"])
+def test_the_cpu_computes_in_place_of_a_missing_device(target, monkeypatch):
+    def missing(name):
+        raise DeviceError(f"{name}: there is none")
+
+    monkeypatch.setattr("opreg.cells.context_settings.backend", missing)
+    with pytest.warns(UserWarning, match=f"the CPU computes in place of device_target='{target}': "):
+        set_context(device_target=target, device_id=3)
+    assert get_context("device_target") == "CPU" and Tensor([1.0]).asnumpy().tolist() == [1]
+    set_context(device_id=0)
 
 
 def test_settings_without_effect_are_accepted():

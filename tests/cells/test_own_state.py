@@ -13,7 +13,7 @@ import opreg as ms
 from opreg import Tensor, gluon, nd
 
 HEADER = """
-import collections, contextvars, functools, os, threading, types
+import array, collections, contextvars, functools, os, threading, types
 import numpy as np
 from opreg import nn
 """
@@ -67,6 +67,28 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
                              "cell.n = 0", "cell.n = 9", "cell.n = 0"),
 }
 
+#: Statements that change the elements of a value in its place, and an expression of the first element.
+HELD = {"array": ("np.ones(1)", "{0} += 1", "{0}[0]"), "element of an array": ("np.ones(1)", "{0}[0] += 1", "{0}[0]"),
+        "bytes": ("bytearray(b'1')", "{0}[0] += 1", "{0}[0]"), "array.array": ("array.array('d', [1])", "{0}[0] += 1",
+                                                                               "{0}[0]"),
+        "list": ("[1]", "{0}[0] += 1", "{0}[0]"), "longer list": ("[1]", "{0} += [2]", "len({0})"),
+        "set": ("{1}", "{0} |= {len({0})}", "len({0})"), "deque": ("collections.deque([1])", "{0} += [2]", "len({0})"),
+        "list of lists": ("[[1]]", "{0}[0] += [2]", "len({0}[0])"),
+        "list of arrays": ("[np.ones(1)]", "{0}[0] += 1", "{0}[0][0]")}
+#: Owners of the value: statements that make one, and the expression of its place.
+OWNERS = {"object": ("class O: pass\no = O()\no.a = {0}", "o.a"), "class": ("class O: a = {0}", "O.a"),
+          "dict": ("o = dict(a={0})", "o['a']"), "list": ("o = [{0}]", "o[0]"), "global": ("o = {0}", "o"),
+          "dict of an object": ("class O: pass\no = O()\no.d = dict(a={0})", "o.d['a']"),
+          "function": ("def o(): pass\no.a = {0}", "o.a"), "module": ("o = types.ModuleType('o')\no.a = {0}", "o.a"),
+          "slots": ("class O:\n    __slots__ = 'a',\no = O()\no.a = {0}", "o.a")}
+IN_PLACE = {
+    f"{held} of {owner}": (
+        f"{setup.format(value)}\ndef change():\n    global o\n    {change.replace('{0}', place)}\n"
+        f"def get(): return float({element.replace('{0}', place)})\n"
+        f"def part():\n    change()\n    return get()", "pass", "pass", "pass")
+    for held, (value, change, element) in HELD.items() for owner, (setup, place) in OWNERS.items()}
+PROGRAMS |= IN_PLACE
+
 
 def answers(name: str, kind: str) -> list[list[float]]:
     setup, *statements = PROGRAMS[name]
@@ -100,7 +122,8 @@ def swept() -> Iterator[None]:
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("name, kind", [*((name, "compiled") for name in PROGRAMS),
-                                        *((name, "hybridized") for name in PROGRAMS if "Cell" not in name)])
+                                        *((name, "hybridized") for name in PROGRAMS
+                                          if "Cell" not in name and name not in IN_PLACE)])
 def test_each_call_changes_what_it_reads(name: str, kind: str) -> None:
     assert answers(name, kind) == answers(name, "plain")
 

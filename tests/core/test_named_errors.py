@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import pickle
 import types
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import opreg as mx
-from opreg import ops
+from opreg import nn, ops
 from opreg.core.named_errors import named
 from opreg.core.setting_reads import READERS
 from opreg.errors import ArgumentError, OpError, ShapeError
@@ -140,6 +141,62 @@ def test_methods_of_users_subclasses_stay_as_they_are() -> None:
 def test_a_wrong_keyword_is_refused(function: Any) -> None:
     with pytest.raises(OpError, match="no_such_keyword"):
         function(no_such_keyword=1)
+
+
+class Wide(nn.Dense):
+    """A layer whose constructor leaves an argument out."""
+
+    def __init__(self) -> None:
+        super().__init__(3)
+
+
+class Same(nn.Dense):
+    pass
+
+
+class OfSizes(nn.Cell):
+    def __init__(self, sizes: Any):
+        super().__init__()
+        self.first = sizes["first"]
+
+
+class Misspelt(mx.operator.CustomOpProp):
+    def __init__(self) -> None:
+        super().__init__(need_topgrad=True)  # type: ignore[call-arg]
+
+
+@of_each([
+    (lambda: mx.gluon.nn.Dense(), r"^Dense\(\) needs units. It takes units, activation, use_bias"),  # type: ignore
+    (lambda: nn.Dense(3), r"^Dense\(\) needs out_channels. It takes in_channels, out_channels"),  # type: ignore
+    (lambda: Wide(), r"^Dense\(\) needs out_channels. It takes in_channels, out_channels"),
+    (lambda: Same(), r"^Dense\(\) needs in_channels, out_channels. It takes"),  # type: ignore
+    (lambda: mx.io.NDArrayIter(), r"^NDArrayIter\(\) needs data. It takes data, label"),  # type: ignore
+    (lambda: mx.gluon.rnn.LSTM(), r"^LSTM\(\) needs hidden_size. It takes hidden_size"),
+    (lambda: mx.Parameter(), r"^Parameter\(\) needs default_input. It takes default_input, name"),  # type: ignore
+    (lambda: mx.Context(), r"^Context\(\) needs device_type. It takes device_type, device_id"),  # type: ignore
+    (lambda: mx.Tensor(1.0, dtyp="f"), r"^Tensor\(\) takes no keyword 'dtyp'. Did you mean 'dtype'"),
+    (lambda: mx.Tensor(shp=2), r"^Tensor\(\) takes no keyword 'shp'. Did you mean 'shape'"),
+    (lambda: mx.init.Mixed(["a"], 3), "^Mixed: object of type 'int' has no len"),  # type: ignore
+    (lambda: Misspelt(), r"^CustomOpProp\(\) takes no keyword 'need_topgrad'. Did you mean 'need_top_grad'"),
+    (lambda: mx.autograd.record(tran_mode=False), r"^record\(\) takes no keyword 'tran_mode'. Did you mean 'train_"),
+    (lambda: mx.np.round(mx.np.ones(2), decimal=1), r"^around\(\) takes no keyword 'decimal'. Did you mean 'decimals"),
+])
+def test_errors_of_constructors_name_the_class(call: Any, words: str) -> None:
+    with pytest.raises(OpError, match=words):
+        call()
+
+
+def test_errors_of_users_constructors_stay_as_they_are() -> None:
+    for call, kind in ((lambda: OfSizes({}), KeyError), (lambda: OfSizes(), TypeError)):  # type: ignore[call-arg]
+        with pytest.raises(kind) as caught:
+            call()
+        assert type(caught.value) is kind
+
+
+def test_objects_are_copied_without_the_arguments_of_their_constructor() -> None:
+    layer = nn.Dense(2, 3)
+    for copied in (copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(mx.gluon.data.ArrayDataset([1])))):
+        assert type(copied) in (nn.Dense, mx.gluon.data.ArrayDataset)
 
 
 def test_functions_that_answer_with_a_setting_stay_as_traces_know_them() -> None:

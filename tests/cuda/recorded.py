@@ -77,5 +77,5 @@ def recorded(xp: Any, processors: int | None = None) -> Iterator[Recorded]:
 
 
 def _forget() -> None:
-    for cache in (compiler._compiled, compiler._processors):
+    for cache in (compiler._compile_function, compiler._processors):
         cast(Any, cache).cache_clear()

@@ -231,18 +231,18 @@ def windows(group: Group) -> None:
     group.barrier()
     assert window.read(group.rank, 16, np.empty(2)).tolist() == [other + 1, 7]
     assert window.add(0, 0, 0) == 600
-    with window.locked(0, 8, "a look", shared=True):
+    with window.lock(0, 8, "a look", shared=True):
         group.barrier()  # both are in it
     before = mx.distributed.set_timeout(0.2)
     try:
         if group.rank == 0:
-            with window.locked(1, 8, "work"):
-                _refuses(RankError, "call 3, more of it: rank 1: not here after 0.2", lambda: window.locked(
+            with window.lock(1, 8, "work"):
+                _refuses(RankError, "call 3, more of it: rank 1: not here after 0.2", lambda: window.lock(
                     1, 8, "more of it", shared=True).__enter__())
     finally:
         mx.distributed.set_timeout(before)
     group.barrier()
-    with window.locked(1, 8, "work"):
+    with window.lock(1, 8, "work"):
         pass
     group.barrier()
     window.free()

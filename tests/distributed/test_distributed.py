@@ -82,7 +82,7 @@ def test_other_ranks_stop_when_one_fails(fault: str, tmp_path: Path) -> None:
 #: Faults of rank 1, and the error of rank 0, which pushes on and on.
 ASYNC_FAULTS = {
     "raises": ("raise ValueError('no such digit')", "rank 1: ValueError: no such digit"),
-    "dies with a lock": ("kv._entries['a'].locked('').__enter__(); os.kill(os.getpid(), 9)", "rank 1: its process"),
+    "dies with a lock": ("kv._entries['a'].lock('').__enter__(); os.kill(os.getpid(), 9)", "rank 1: its process"),
 }
 PUSHING = """
 import os

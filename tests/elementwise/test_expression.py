@@ -275,6 +275,20 @@ def test_faster_implementations_give_the_same_bits(name, shape, dtype, monkeypat
         np.testing.assert_array_equal(out, expression(np, x))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_limits_of_many_elements_have_the_bits_of_the_ufunc(name, dtype):
+    values = [0.0, -0.0, 0.5, -1.0, np.inf, -np.inf, np.nan, 1e-7]
+    x, ufunc, limit = np.tile(np.array(values, dtype), 700), getattr(np, name), getattr(e, name)
+    for number in values:
+        for function, expected in ((lambda x: limit(x, number), ufunc(x, x.dtype.type(number))),
+                                   (lambda x: limit(number, x), ufunc(x.dtype.type(number), x))):
+            out = np.empty_like(x)
+            for step in schedule.steps(trace(function, 1), np, [x], out, lambda n, *spec: np.empty(*spec)):
+                step()
+            assert out.tobytes() == expected.tobytes(), number
+
+
 @pytest.mark.parametrize("source", [lambda x: x * 2, lambda x: x[:1] * 2, lambda x: 3.0, lambda x: x.astype("int64")],
                          ids=["whole", "row", "number", "integers"])
 def test_large_copies_are_shared(source, monkeypatch):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import opreg as mx
 from opreg import nd
-from opreg.builtin.outputs import numbered
+from opreg.builtin.outputs import names_of_outputs
 from opreg.core.invalidation import invalidate
 from opreg.core.registry import declare, get, ops
 from opreg.custom.composed import composed
@@ -355,7 +355,7 @@ RESHAPING = {
 def test_bodies_reshape_without_copies_and_their_results_share_no_memory(name):
     body, count, held = RESHAPING[name]
     x = nd.array(np.linspace(0, 1, 1 << 16).reshape(256, 256))
-    op = composed(body, name="_example_reshaping", outputs=numbered(count))
+    op = composed(body, name="_example_reshaping", outputs=names_of_outputs(count))
     expected = x.asnumpy() if "input" in name else np.exp(x.asnumpy())
     for turn in range(3):
         tracemalloc.start()

@@ -14,7 +14,6 @@ import pytest
 import opreg as ms
 from opreg import Tensor, nn
 from opreg.errors import ArgumentError, ShapeError
-from opreg.nn.model import summaries
 
 
 def varint(file: io.BytesIO) -> int:
@@ -55,13 +54,6 @@ def events(folder: Path) -> Iterator[tuple[int, dict[str, dict[int, list[Any]]]]
             values = map(fields, fields(event[5][0])[1])
             yield event[2][0], {value[1][0].decode(): value for value in values}
         first = False
-
-
-def test_checksums_are_those_of_tfrecord() -> None:
-    """The checksum is the CRC-32C of RFC 3720, masked as in TFRecord."""
-    crc = 0xE3069283
-    assert summaries._masked_crc(b"123456789") == struct.pack(
-        "<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) % 2 ** 32)
 
 
 def test_values_are_written_by_steps(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from opreg.errors import ArgumentError
 from opreg.notebook import callback
 from opreg.pictures.drawing import Box, Drawing, Wire
 from opreg.pictures.graph_facts import facts_of
-from opreg.pictures.layered import Item, Link, arrange
+from opreg.pictures.layered_layout import Item, Link, arrange
 from opreg.pictures.layout import lay_out
 from opreg.pictures.overview import overview
 from opreg.pictures.svg import path_of, svg

@@ -16,7 +16,7 @@ from opreg.elementwise.rows import REDUCTIONS, RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, kernel_of
-from .instructions import STORED, Value, computed_in, converted, indented, literal
+from .instructions import STORED, Value, computed_in, converted, indent, literal
 from .rows import KINDS, Text, counted_in, of_the_row, parameters, reads_row_size
 
 __all__ = ["LEAST", "Tile", "bound_columns", "columns_source", "tile_of"]
@@ -97,7 +97,7 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
         lines += [f"    {kind} t{p}[{lanes}];", "    #pragma unroll",
                   f"    for (int lane = 0; lane < {lanes}; ++lane) t{p}[lane] = {kinds[p]}::none<{kind}>();"]
     over = _over_rows(columns, text, ins, tile, high, index, kind, kinds)
-    lines += ["    if (left + own < n) {", *indented(over, 2), "    }"]
+    lines += ["    if (left + own < n) {", *indent(over, 2), "    }"]
     for p in reductions:
         lines += ["    #pragma unroll",
                   f"    for (int lane = 0; lane < {lanes}; ++lane) "
@@ -107,13 +107,13 @@ def columns_source(columns: RowExpression, ins: tuple[np.dtype, ...], outs: tupl
               f"        const {index} column = left + at;"]
     lines += [f"        const {computed_in(dtype)} x{i} = wide(a{i}[matrix * n + column]);"
               for i, (dtype, along) in enumerate(zip(ins, columns.inputs)) if along is RowLayout.COLUMN]
-    lines += indented(of_the_row(columns, text, 0), 2)
+    lines += indent(of_the_row(columns, text, 0), 2)
     for p in reductions:
         lines += [f"        {kind} r{p} = shared{p}[0][at];", "        #pragma unroll",
                   f"        for (int high = 1; high < {high}; ++high) "
                   f"r{p} = {kinds[p]}::both(r{p}, shared{p}[high][at]);"]
         text.values[arity + p] = Value(f"r{p}", kind)
-    lines += indented(of_the_row(columns, text, 1), 2)
+    lines += indent(of_the_row(columns, text, 1), 2)
     lines += [f"        b{i}[block * n + column] = {text.result(result, STORED[dtype.name])};"
               for i, (result, dtype) in enumerate(zip(expression.results, outs)) if dtype is not None]
     return "\n".join([*lines, "    }", "}", ""])
@@ -139,8 +139,8 @@ def _over_rows(columns: RowExpression, text: Text, ins: Sequence[np.dtype], tile
         inside.append(f"t{p}[lane] = {name}::both(t{p}[lane], {value});")
     return [*loads[RowLayout.COLUMN],
             f"for ({index} row = begin + threadIdx.x / {tile.wide}u; row < end; row += {high}u) {{",
-            *indented([*loads[RowLayout.ELEMENT], *loads[RowLayout.ROW], "#pragma unroll",
-                       f"for (int lane = 0; lane < {tile.lanes}; ++lane) {{", *indented(inside), "}"]), "}"]
+            *indent([*loads[RowLayout.ELEMENT], *loads[RowLayout.ROW], "#pragma unroll",
+                     f"for (int lane = 0; lane < {tile.lanes}; ++lane) {{", *indent(inside), "}"]), "}"]
 
 
 def bound_columns(columns: RowExpression, ins: Sequence[Array], outs: Sequence[Array | None], count: int, rows: int,

@@ -21,7 +21,7 @@ from opreg.typing import Array, ArrayModule
 
 from .instructions import PRELUDE, declines
 
-__all__ = ["Launch", "attach", "can_compile", "declined", "first_error", "grid_of", "in_pieces",
+__all__ = ["Launch", "attach", "can_compile", "reason_in", "first_error", "grid_of", "in_pieces",
            "keep_details", "kernel_of"]
 
 # Blocks for each multiprocessor of a GPU: enough to hide the latency of memory.
@@ -33,7 +33,7 @@ def can_compile(xp: ArrayModule) -> bool:
     return hasattr(xp, "RawModule")
 
 
-def declined(details: object | str) -> str | None:
+def reason_in(details: object | str) -> str | None:
     """The reason, if ``details`` is a text that gives one; None otherwise."""
     return details if isinstance(details, str) else None
 
@@ -42,7 +42,7 @@ def keep_details(call: Call, details: object | str) -> str | None:
     """Store on a call the details that its kernel needs; if ``details`` is a text, it is the reason to decline, and is
     returned."""
     call.details = details
-    return declined(details)
+    return reason_in(details)
 
 
 # The operator's name, which becomes a part of the names of kernels compiled now.
@@ -85,11 +85,11 @@ def kernel_of(xp: ArrayModule, text: str, name: str, title: str = "") -> Callabl
     title = re.sub(r"\W+", "_", title or _TITLE.get(), flags=re.ASCII)[:_MOST].strip("_")
     if title:
         text = text.replace(f" {name}(", f" {name}__{title}(", 1)
-    return _compiled(xp, text, f"{name}__{title}" if title else name)
+    return _compile_function(xp, text, f"{name}__{title}" if title else name)
 
 
 @cached(1024)
-def _compiled(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
+def _compile_function(xp: ArrayModule, text: str, name: str) -> Callable[..., object]:
     """The compiled function of that name.
 
     Raises

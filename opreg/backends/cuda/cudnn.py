@@ -24,7 +24,7 @@ from opreg.typing import Array, ArrayModule
 
 from .handles import Handles
 
-__all__ = ["BuiltGraph", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "aligned", "build",
+__all__ = ["BuiltGraph", "Convolution", "Convolve", "DTYPES", "Part", "Tensor", "are_aligned", "build",
            "frontend", "load"]
 
 #: The part of a convolution of ``x`` with ``w`` to ``y`` that is computed: ``y``, or the gradient of ``x`` or of ``w``.
@@ -200,7 +200,7 @@ def _tensor(graph: Any, name: str, tensor: Tensor) -> Any:
 # --------------------------------------------------------------------------------------------------- a step
 
 
-def aligned(arrays: Sequence[Array]) -> bool:
+def are_aligned(arrays: Sequence[Array]) -> bool:
     """Whether arrays have the alignment that the library assumes."""
     return not any(address_of(array) % _ALIGNED for array in arrays)
 

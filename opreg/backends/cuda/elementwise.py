@@ -19,7 +19,7 @@ from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, can_compile, grid_of, keep_details, kernel_of
 from .compiler import attach as attach_compiled
-from .instructions import STORED, Value, computed_in, indented, missing, statements
+from .instructions import STORED, Value, computed_in, indent, missing, statements
 from .layout import Arrangement, Layout, Reach, arrange
 
 __all__ = ["attach", "bound", "bound_to", "declines", "fuses", "source"]
@@ -53,7 +53,7 @@ def source(expression: Expression, layout: Layout) -> str:
     stores = [f"y{n} = narrow<{STORED[layout.operands[n].dtype.name]}>({result.text});" for n, result in writes]
     text = [f"typedef unsigned {'long long' if layout.far else 'int'} Index;",
             f"typedef {'long long' if layout.far else 'int'} Offset;", "",
-            f"__device__ __forceinline__ void compute({', '.join(compute)}) {{", *indented(lines + stores), "}", "",
+            f"__device__ __forceinline__ void compute({', '.join(compute)}) {{", *indent(lines + stores), "}", "",
             f'extern "C" __global__ void __launch_bounds__({_BLOCK}) elementwise({", ".join(parameters)}) {{',
             f"    const Index first = (Index)blockIdx.x * {_BLOCK}u + threadIdx.x;",
             f"    const Index step = (Index)gridDim.x * {_BLOCK}u;"]
@@ -62,10 +62,10 @@ def source(expression: Expression, layout: Layout) -> str:
              for n in read if layout.operands[n].reach is Reach.DRAWN]
     text += [f"    for (Index item = first; item < total / {lanes}u; item += step) {{",
              f"        const Index at = item * {lanes}u;",
-             *indented(_part(layout, read, [n for n, _ in writes], types, strided, lanes), 2), "    }"]
+             *indent(_part(layout, read, [n for n, _ in writes], types, strided, lanes), 2), "    }"]
     if lanes > 1 and axes == 1:
         text += [f"    for (Index at = total - total % {lanes}u + first; at < total; at += step) {{",
-                 *indented(_part(layout, read, [n for n, _ in writes], types, strided, 1), 2), "    }"]
+                 *indent(_part(layout, read, [n for n, _ in writes], types, strided, 1), 2), "    }"]
     return "\n".join([*text, "}", ""])
 
 
@@ -110,7 +110,7 @@ def _part(layout: Layout, read: Sequence[int], written: Sequence[int], types: di
             arguments.append(f"q{n}.at[lane]")
             after.append(f"store(a{n} + {f'o{n}' if reach is Reach.PACKED else 'at'}, q{n});")
     return [*lines, "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) {{",
-            *indented([*inner, f"compute({', '.join(arguments)});"]), "}", *after]
+            *indent([*inner, f"compute({', '.join(arguments)});"]), "}", *after]
 
 
 def declines(expression: Expression, ins: Sequence[Array], outs: Sequence[Array | None]) -> str | None:

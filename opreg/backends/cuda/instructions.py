@@ -17,7 +17,7 @@ import numpy as np
 from opreg.elementwise.expression import Expression, Primitive
 from opreg.typing import Array
 
-__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "declines", "indented", "literal", "missing",
+__all__ = ["PRELUDE", "STORED", "Value", "computed_in", "converted", "declines", "indent", "literal", "missing",
            "statement", "statements"]
 
 #: The text before every kernel.
@@ -70,7 +70,7 @@ def _text(prim: Primitive) -> str | None:
     return _TEXT.get(prim.name)
 
 
-def indented(lines: Sequence[str], levels: int = 1) -> list[str]:
+def indent(lines: Sequence[str], levels: int = 1) -> list[str]:
     """Lines with indentation."""
     return [f"{'    ' * levels}{line}" for line in lines]
 

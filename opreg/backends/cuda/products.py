@@ -327,18 +327,19 @@ def multiply(xp: ArrayModule, a: Array, b: Array, out: Array | None = None) -> A
         into = out.reshape(shape) if a.ndim == 1 or b.ndim == 1 else out
     else:
         into = xp.empty(shape, dtype=a.dtype)
-    if into.shape != shape or not _multiplied(xp, left, right, into):
+    if into.shape != shape or not _multiply_by_library(xp, left, right, into):
         return xp.matmul(a, b, out=out)
     return into.reshape((*stack, *shape[-2:-1] * (a.ndim > 1), *shape[-1:] * (b.ndim > 1))) if out is None else out
 
 
-def _multiplied(xp: ArrayModule, a: Array, b: Array, out: Array) -> bool:
+def _multiply_by_library(xp: ArrayModule, a: Array, b: Array, out: Array) -> bool:
     """Write a product and return True, if the library has an algorithm for it. A small stack whose matrices do not lie
     at equal distances is multiplied matrix by matrix."""
     found, device = library(xp), xp.cuda.Device().id
     product = describe(a, b, out, tf32=tf32())
     if product == _APART and out.shape[0] <= _PARTS:
-        return all(_multiplied(xp, _part(a, i, out.ndim), _part(b, i, out.ndim), out[i]) for i in range(out.shape[0]))
+        return all(_multiply_by_library(xp, _part(a, i, out.ndim), _part(b, i, out.ndim), out[i])
+                   for i in range(out.shape[0]))
     if isinstance(found, str) or isinstance(product, str):
         return False
     chosen = choose(found, device, product)

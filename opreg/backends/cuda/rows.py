@@ -20,7 +20,7 @@ from opreg.elementwise.rows import ACROSS, RowExpression, RowLayout
 from opreg.typing import Array, ArrayModule
 
 from .compiler import Launch, grid_of, kernel_of
-from .instructions import STORED, Value, computed_in, converted, indented, literal, statement
+from .instructions import STORED, Value, computed_in, converted, indent, literal, statement
 
 __all__ = ["KINDS", "Shape", "Text", "bound_rows", "bound_rows_with_sums", "counted_in", "of_the_row", "parameters",
            "rows_source", "shape_of", "reads_row_size"]
@@ -202,7 +202,7 @@ def rows_source(rows: RowExpression, shape: Shape) -> str:
     for i, (result, stored) in enumerate(zip(expression.results, shape.outs)):
         if stored is not None and rows.results[i] is RowLayout.ROW:
             inner.append(f"if (own == 0) b{i}[row] = {text.result(result, STORED[stored.name])};")
-    return "\n".join([*lines, *indented(inner, 2), "    }", *indented(_stored_sums(shape, kind, index)), "}", ""])
+    return "\n".join([*lines, *indent(inner, 2), "    }", *indent(_stored_sums(shape, kind, index)), "}", ""])
 
 
 def _stored_sums(shape: Shape, kind: str, index: str) -> list[str]:
@@ -251,8 +251,8 @@ def _pack_loop(shape: Shape, body: Sequence[str], index: str) -> list[str]:
     if shape.packs:
         return ["#pragma unroll", f"for (int k = 0; k < {shape.packs}; ++k) {{",
                 f"    const {index} at = k * {step}u + own * {shape.lanes}u;",
-                "    if (at < length) {", *indented(body, 2), "    }", "}"]
-    return [f"for ({index} at = own * {shape.lanes}u; at < length; at += {step}u) {{", *indented(body), "}"]
+                "    if (at < length) {", *indent(body, 2), "    }", "}"]
+    return [f"for ({index} at = own * {shape.lanes}u; at < length; at += {step}u) {{", *indent(body), "}"]
 
 
 def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int], reduced: Sequence[int],
@@ -286,7 +286,7 @@ def _phase(rows: RowExpression, shape: Shape, text: Text, packed: Sequence[int],
         before.append(f"Pack<{stored}, {shape.lanes}> q{i};")
         inside.append(f"q{i}.at[lane] = {text.result(result, stored)};")
         after.append(f"store(b{i} + base + at, q{i});")
-    body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *indented(inside), "}",
+    body = [*before, "#pragma unroll", f"for (int lane = 0; lane < {shape.lanes}; ++lane) {{", *indent(inside), "}",
             *after]
     return [*lines, *_pack_loop(shape, body, index)]
 
@@ -335,7 +335,7 @@ def bound_rows_with_sums(rows: RowExpression, ins: Sequence[Array], outs: Sequen
     requested = {i: rows.results[i] for i, out in enumerate(outs) if out is not None and rows.results[i] in ACROSS}
     summed = [i for i, along in requested.items() if along is RowLayout.COLUMN]
     expression = rows.expression
-    added = [rows.expression.results[i] if rows.added(i) is None else rows.added(i) for i in range(len(outs))]
+    added = [rows.expression.results[i] if rows.addend(i) is None else rows.addend(i) for i in range(len(outs))]
     rows = RowExpression(Expression.of(expression.arity, expression.code, [r for r in added if r is not None]),
                          rows.inputs)
     shape = shape_of(rows, ins, [None if i in requested else out for i, out in enumerate(outs)], count, n)

@@ -64,7 +64,7 @@ def bound_sets(expression: Expression, ins: Sequence[Array], roles: Sequence[Row
             step, parts = found
             return [step, *_sum_steps([*parts.values()], [outs[j] for j in parts], (0,), xp, scratch)]
         others = [j for j, out in enumerate(outs) if out is not None and j not in sums]
-        if others and not any(rows.phases[register] for j in sums if isinstance(register := rows.added(j), int)):
+        if others and not any(rows.phases[register] for j in sums if isinstance(register := rows.addend(j), int)):
             # The kernel of the sums reads the rows once; the kernel of the other results, which holds a row between its
             # reductions, reads them once more.
             part, read = extract_registers(expression, [expression.results[j] for j in others], [*range(len(ins))])
@@ -123,7 +123,7 @@ def _set_steps(rows: RowExpression, known_values: dict[int, tuple[Array, RowLayo
     steps: list[Callable[[], None]] = []
     others = [axis for axis in range(len(shape)) if axis not in axes]
     groups = groups_of(shape, others)
-    added = {j: register for j in outs if (register := rows.added(j)) is not None}
+    added = {j: register for j in outs if (register := rows.addend(j)) is not None}
     of_places = [j for j in outs if rows.results[j] is RowLayout.COLUMN]
     of_all = [j for j in outs if j not in of_places]
     if of_all:

@@ -42,7 +42,8 @@ from opreg.elementwise import special_functions as special
 from opreg.errors import ArgumentError, did_you_mean, is_transient
 from opreg.typing import Array
 
-from . import gemm, pointers, rnn_cells, simd, values, vector
+from ..rnn_cells import CELLS
+from . import gemm, pointers, simd, values, vector
 from .cache import CodeFile
 from .values import FORMATS, FloatValue
 from .vector import VECTOR
@@ -95,7 +96,7 @@ def use(name: str) -> AbstractContextManager[None]:
     ...     mode()
     'numpy'
     """
-    return _CHOSEN.during(_known(name))
+    return _CHOSEN.override(_known(name))
 
 
 @functools.cache
@@ -240,9 +241,10 @@ def _version() -> bytes:
     from pathlib import Path
 
     numba = importlib.import_module("numba")
-    files = __file__, *(str(module.__file__) for module in (values, vector, simd, rnn_cells, pointers, gemm, special))
+    files = __file__, *(str(module.__file__) for module in (values, vector, simd, pointers, gemm, special))
     zeros = [special.of_equal_zeros(name, dtype) for name in ("maximum", "minimum") for dtype in FORMATS]
-    parts = [numba.__version__.encode(), repr(zeros).encode(), *(Path(file).read_bytes() for file in files)]
+    cells = [(name, cell, cell.results) for name, cell in CELLS.items()]
+    parts = [numba.__version__.encode(), repr((zeros, cells)).encode(), *(Path(file).read_bytes() for file in files)]
     return hashlib.sha256(b"\0".join(parts)).digest()
 
 
@@ -307,7 +309,7 @@ def _scope(dtype: np.dtype) -> dict[str, object]:
             **pointers.access(dtype),
             **{make.__name__: make(dtype) for make in (gemm.product, gemm.transposed, gemm.pack, gemm.pack_transpose)},
             **{name: instruction(function) for name, function in functions.items()},
-            **{name: simd.row(step, dtype) for name, step in rnn_cells.STEPS.items()}}
+            **{name: simd.row(cell, dtype) for name, cell in CELLS.items()}}
 
 
 _CALLER = """\
@@ -369,7 +371,7 @@ def table_runner(function: Function, table: Array, total: int, work: int, keepal
     parts = min(4 * threads.count(), total, work // _SHARED)
     if parts < 2 or threads.count() < 2:
         parts = 1
-    calls = calls_of_parts(function, table, threads.evenly(total, parts), keepalive)
+    calls = calls_of_parts(function, table, threads.split_evenly(total, parts), keepalive)
     return ThreadedStep(calls) if parts > 1 else calls[0]
 
 

@@ -58,7 +58,7 @@ class _Program:
         self.last_phase = rows.last_phase
         self.stored: dict[int, int] = {}  # by register, the output that its values are stored in
         self.lines: list[str] = []
-        self.added = {j: arg for j in range(len(rows.results)) if (arg := rows.added(j)) is not None}
+        self.added = {j: arg for j in range(len(rows.results)) if (arg := rows.addend(j)) is not None}
 
     def operand(self, value: int | float) -> str:
         if isinstance(value, int):
@@ -74,7 +74,7 @@ class _Program:
             return f"{name} = place(n)"
         return f"{name} = {prim.name}({', '.join(map(self.operand, args))})"
 
-    def wanted(self, phase: int) -> list[int]:
+    def wanted_registers(self, phase: int) -> list[int]:
         """The element-wise registers that a phase has to compute."""
         registers: list[int | float] = [self.code[p].args[0] for p in self.rows.reduced(phase)]
         registers += [self.added[j] for j in self.added_in(phase)]
@@ -88,9 +88,9 @@ class _Program:
         return [j for j, register in self.added.items() if self.rows.results[j] is RowLayout.COLUMN
                 and phase == (self.rows.phases[register] if isinstance(register, int) else 0)]
 
-    def needed(self, phase: int) -> list[int]:
+    def instructions_of(self, phase: int) -> list[int]:
         """The element-wise instructions of a phase, without those whose values were stored by an earlier one."""
-        return self.rows.needed(self.wanted(phase), [
+        return self.rows.needed(self.wanted_registers(phase), [
             register for register in self.stored if self.rows.phases[register] < phase])
 
     def choose_stored(self) -> None:
@@ -100,7 +100,7 @@ class _Program:
         if not last:
             return
         free = [j for j, along in enumerate(self.rows.results) if along is RowLayout.ELEMENT]
-        dear = [self.arity + p for p in self.needed(last) if self.code[p].prim.name not in _CHEAP
+        dear = [self.arity + p for p in self.instructions_of(last) if self.code[p].prim.name not in _CHEAP
                 and self.rows.phases[self.arity + p] < last and self.arity + p in self.read_before(last)]
         if len(dear) != 1 or not free:
             return
@@ -111,11 +111,11 @@ class _Program:
 
     def read_before(self, phase: int) -> set[int]:
         """The element-wise registers that the phase before computes."""
-        return {self.arity + p for p in self.needed(phase - 1)}
+        return {self.arity + p for p in self.instructions_of(phase - 1)}
 
     def inputs(self, phase: int) -> list[int]:
         """The inputs with a value per element or column that a phase reads."""
-        read = {a for p in self.needed(phase) for a in self.code[p].args} | set(self.wanted(phase))
+        read = {a for p in self.instructions_of(phase) for a in self.code[p].args} | set(self.wanted_registers(phase))
         return [i for i in range(self.arity) if i in read and self.rows.registers[i] is RowLayout.ELEMENT]
 
     def of_the_row(self, phase: int) -> None:
@@ -129,7 +129,7 @@ class _Program:
             self.lines.append(f"    t{p} = {_STARTS[self.code[p].prim.name]}")
         body = [f"x{i} = in{i}[{'o + ' if self.rows.inputs[i] is RowLayout.ELEMENT else ''}i]"
                 for i in self.inputs(phase)]
-        needed = self.needed(phase)
+        needed = self.instructions_of(phase)
         for register, j in self.stored.items():
             if register - self.arity not in needed and self.rows.phases[register] < phase:
                 body.append(f"{self.names[register]} = out{j}[o + i]")

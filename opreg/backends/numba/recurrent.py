@@ -41,7 +41,7 @@ class CellKind(NamedTuple):
         For each block of columns in ``work``, two gates: one whose product with the input is added to the block, and
         one whose product with the state is added; None if there is none. Blocks with None come first and last.
     forward, backward : str
-        The arrays and offsets of the arguments and results of a function in ``rnn_cells.STEPS``, for one row.
+        The arrays and offsets of the arguments and results of an expression in ``rnn_cells.CELLS``, for one row.
     by_state : bool
         Whether a pre-activation's parts from the input and from the state have different gradients.
     """

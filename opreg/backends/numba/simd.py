@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opreg.elementwise.expression import Expression
+
+from . import vector
 from .values import FORMATS, FloatFormat, FloatValue
 
 if TYPE_CHECKING:
@@ -56,20 +58,20 @@ def lanes(dtype: np.dtype) -> int:
     return register_bytes() // dtype.itemsize
 
 
-def row(function: Callable[..., Sequence[FloatValue]], dtype: np.dtype) -> Callable[..., None]:
-    """A function for generated code: it computes ``function`` for several neighbouring elements at once.
+def row(expression: Expression, dtype: np.dtype) -> Callable[..., None]:
+    """A function for generated code: it computes an expression for several neighbouring elements at once.
 
-    ``row(a, a0, b, b0, ..., n)`` takes an array and an offset for each argument and then for each result, and computes
+    ``row(a, a0, b, b0, ..., n)`` takes an array and an offset for each input and then for each result, and computes
     ``n`` elements. An array may be read and written at the same place.
     """
     types, extending, cgutils = (importlib.import_module(f"numba.{name}") for name in
                                  ("types", "extending", "core.cgutils"))
-    kind, count = FORMATS[dtype], len(inspect.signature(function).parameters)
+    kind, count = FORMATS[dtype], expression.arity
 
     def compute(builder: IRBuilder, kind: FloatFormat, places: Sequence[Value], i: Value) -> None:
         pointers = [builder.bitcast(builder.gep(place, [i]), kind.type.as_pointer()) for place in places]
         values = [builder.load(pointer, align=dtype.itemsize) for pointer in pointers[:count]]
-        results = function(*[FloatValue(builder, value, kind) for value in values])
+        results = vector.results_of(expression, [FloatValue(builder, value, kind) for value in values])
         for number, pointer in zip(results, pointers[count:], strict=True):
             builder.store(number.ir, pointer, align=dtype.itemsize)
 

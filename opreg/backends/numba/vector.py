@@ -16,10 +16,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from opreg.elementwise import special_functions as special
+from opreg.elementwise.expression import Expression
 
 from .values import DOUBLE, SINGLE, BoolValue, FloatValue, IntValue, Operand
 
-__all__ = ["DETOURS", "VECTOR", "largest", "plus", "times"]
+__all__ = ["DETOURS", "VECTOR", "largest", "plus", "results_of", "times"]
 
 
 def fma(a: FloatValue, b: Operand, c: Operand) -> FloatValue:
@@ -450,3 +451,15 @@ VECTOR: dict[str, Callable[..., FloatValue]] = {
         maximum, minimum, exp, expm1, tanh, sinh, cosh, log, log2, log10, log1p, arcsinh, arccosh, arctanh, arctan,
         arcsin, arccos, cbrt, hypot, power, erf, erfinv)},
 }
+
+
+def results_of(expression: Expression, inputs: Sequence[FloatValue]) -> list[FloatValue]:
+    """The results of an expression of values."""
+    values = list(inputs)
+
+    def value(register: int | float) -> FloatValue:
+        return values[register] if isinstance(register, int) else inputs[0].constant(register)
+
+    for prim, args in expression.code:
+        values.append(VECTOR[prim.name](*map(value, args)))
+    return list(map(value, expression.results))

@@ -39,7 +39,7 @@ from .primitives import (
     Geometry,
     Part,
     declined,
-    grouped,
+    group_weight,
 )
 from .shared_library import Argument, Object, plain
 
@@ -120,7 +120,7 @@ class Work:
         self._sizes: list[tuple[int, int]] = []  # the number of elements, and of bytes from first to last
         groups = geometry.groups if isinstance(geometry, Convolution) else 1
         for i, (shape, steps) in enumerate(zip(geometry.shapes(part), strides, strict=True)):
-            layout = plain(library, *(grouped(shape, steps, groups) if i == 1 else (shape, steps)))
+            layout = plain(library, *(group_weight(shape, steps, groups) if i == 1 else (shape, steps)))
             self._arrays.append((layout, self._memory(layout.pointer, layout)))
             last = sum([(size - 1) * step for size, step in zip(shape, steps)])
             self._sizes.append((math.prod(shape), 4 * (last + 1)))
@@ -132,17 +132,18 @@ class Work:
             for argument, which in operands:
                 if isinstance(which, str):
                     if which not in named:
-                        named[which] = self._buffer(self._wanted(description, argument), description)
+                        named[which] = self._buffer(self._chosen_layout(description, argument), description)
                     memory = named[which]
                 elif argument in QUERY:
-                    memory = self._inner(self._wanted(description, argument), description, which, argument, after)
+                    memory = self._inner(self._chosen_layout(description, argument), description, which, argument,
+                                         after)
                 else:
                     memory = self._arrays[which][1]
                 memories.append((argument, memory))
             self._steps.append(self._step(description, memories))
             self._steps += after
 
-    def _wanted(self, description: Object, argument: int) -> c_void_p:
+    def _chosen_layout(self, description: Object, argument: int) -> c_void_p:
         """The layout that a primitive chose for an argument; it is owned by the description."""
         layout = self._library.functions["primitive_desc_query_md"](description.pointer, QUERY[argument],
                                                                     1 if argument == BIAS else 0)

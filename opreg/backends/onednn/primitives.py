@@ -15,7 +15,7 @@ from opreg.errors import OpError, is_transient
 
 from .shared_library import Library, Object, any_layout, numbers, plain
 
-__all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "Product", "declined", "grouped",
+__all__ = ["Convolution", "Copy", "Geometry", "Norm", "Part", "Pooling", "Product", "declined", "group_weight",
            "implementation"]
 
 Part = Literal["forward", "data", "weight"]
@@ -37,7 +37,7 @@ QUERY_NAME = 8  # of the implementation
 Description = tuple[Object, list[tuple[int, int | str]]]
 
 
-def grouped(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
+def group_weight(shape: Shape, strides: Shape, groups: int) -> tuple[Shape, Shape]:
     """Shape and strides of the weight, with an axis of groups in front if there are several."""
     if groups == 1:
         return shape, strides
@@ -104,7 +104,7 @@ class Convolution(NamedTuple):
     def _describe(self, library: Library, part: Part, strides: Sequence[Shape], keep: bool) -> list[Description]:
         x, y = [plain(library, shape, steps) if keep else any_layout(library, shape)
                 for shape, steps in ((self.x, strides[0]), (self.y, strides[2]))]
-        w = any_layout(library, grouped(self.w, self.w, self.groups)[0])
+        w = any_layout(library, group_weight(self.w, self.w, self.groups)[0])
         b = any_layout(library, self.w[:1]) if self.bias else None
         words = [numbers(values) for values in (self.stride, [d - 1 for d in self.dilate], self.pad, self.pad)]
         epilogue = self._epilogue(library, strides) if self.scaled or self.added else None

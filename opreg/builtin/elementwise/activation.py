@@ -56,7 +56,13 @@ _SELU_SCALE, _SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 
 def _leaky(x: Term, *, slope: float) -> Term:
-    return e.where(e.greater(x, 0.0), x, x * slope)
+    below = x * slope
+    return e.maximum(x, below) if 0.0 < slope <= 1.0 else e.where(e.greater(x, 0.0), x, below)
+
+
+def _leaky_slope(g: Term, x: Term, y: Term, *, slope: float) -> Term:
+    above = e.greater(x, 0.0)
+    return g * e.maximum(above, slope) if 0.0 <= slope <= 1.0 else e.where(above, g, g * slope)
 
 
 def _elu(x: Term, *, slope: float) -> Term:
@@ -74,7 +80,7 @@ def _gelu(x: Term) -> Term:
 _SLOPE = Schema([Field("slope", float, 0.25)])
 elementwise(_leaky, name="_leaky", arguments=("data",), schema=_SLOPE, doc="``x``, or ``slope * x`` where ``x`` is "
                                                                            "negative.",
-            derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * slope)])
+            derivatives=[_leaky_slope])
 elementwise(_elu, name="_elu", arguments=("data",), schema=_SLOPE, doc="``x``, or ``slope * (exp(x) - 1)`` where ``x`` "
                                                                        "is negative.",
             derivatives=[lambda g, x, y, *, slope: e.where(e.greater(x, 0.0), g, g * (y + slope))])

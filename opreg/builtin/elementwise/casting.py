@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...core.value import Value
 from ...custom.composed import composed
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, numbered
+from ..outputs import as_output, names_of_outputs
 from ..samples import alike
 from ..shapes.shape import declare_unchanged
 
@@ -128,7 +128,7 @@ def _common(dtypes: Iterable[np.dtype | None], cast_narrow: bool) -> np.dtype | 
     return (min if cast_narrow else max)(floating, key=lambda dtype: dtype.itemsize) if floating else None
 
 
-@composed(variadic="num_outputs", outputs=lambda *, num_outputs: numbered(num_outputs), mixes=True)
+@composed(variadic="num_outputs", outputs=lambda *, num_outputs: names_of_outputs(num_outputs), mixes=True)
 def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     """The inputs cast to the widest of their floating dtypes, or with ``cast_narrow`` to the narrowest; integers are
     not changed."""

@@ -13,7 +13,7 @@ from typing import Annotated
 from ...core.attrs import Limit
 from ...core.op import Op
 from ...elementwise import expression as e
-from ...elementwise.expression import Term, greater, less, maximum, minimum, reciprocal, sign, square, trunc
+from ...elementwise.expression import Term, greater, less, maximum, minimum, reciprocal, square, trunc
 from ...typing import Array, ArrayModule
 from .elementwise import elementwise
 
@@ -32,7 +32,8 @@ def unary(name: str, function: Callable, derivative: Callable | None = None, doc
 
 def _round(x: Term) -> Term:
     rounded = trunc(x)
-    return rounded + e.greater_equal(abs(x - rounded), 0.5) * sign(x)
+    rest = x - rounded
+    return rounded - (e.less_equal(rest, -0.5) - e.greater_equal(rest, 0.5))
 
 
 def _rint(x: Term) -> Term:

@@ -153,7 +153,7 @@ def product(xp: ArrayModule, a: Array, b: Array) -> Array:
 # ---------------------------------------------------------------------------------------------- dropout
 
 
-def _hashed(x: Array) -> Array:
+def _hash_bits(x: Array) -> Array:
     """Hashes of 32-bit values, in which each bit depends on all bits of a value: the last step of A. Appleby's
     MurmurHash3."""
     x = x ^ (x >> 16)
@@ -171,9 +171,9 @@ def dropout_factors(xp: ArrayModule, draw: Array, p: float, rows: Array, columns
     positions of the weights.
     """
     key = draw.astype(xp.uint32)
-    row = _hashed(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
-    column = _hashed(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
-    is_kept = (_hashed(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
+    row = _hash_bits(rows.astype(xp.uint32) * 0x9E3779B1 + key[0])
+    column = _hash_bits(columns.astype(xp.uint32) * 0x85EBCA77 + key[1])
+    is_kept = (_hash_bits(row[..., None] + column) >> 8) < round((1.0 - p) * (1 << 24))
     is_kept = xp.logical_or(is_kept, key[2] == 0)
     return is_kept * xp.where(key[2] == 0, 1.0, 1.0 / (1.0 - p) if p < 1.0 else 0.0)
 

@@ -13,7 +13,7 @@ from ...core.threads import by_rows
 from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
-from ..outputs import floating, like_inputs, out_like, out_or_empty_like, wide, write_out
+from ..outputs import common_floating, like_inputs, out_like, out_or_empty_like, wide, write_out
 from ..samples import fold_samples
 from .normalize import layout_of, moments
 
@@ -26,7 +26,7 @@ def _batch_fill(ins, outs, *, axis=1):
 
 
 def _batch_types(ins, outs):
-    data = floating([ins[0], outs[0]])
+    data = common_floating([ins[0], outs[0]])
     rest = common_dtype([*ins[1:], *outs[1:]])
     if data is not None:  # float16 is too imprecise for statistics
         rest = common_dtype([rest, as_dtype("float32") if data.itemsize < 4 else data])

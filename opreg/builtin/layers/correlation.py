@@ -22,7 +22,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,9 @@ SHARES, COLUMNS = 8, 256
 #: Smallest number of output channels in a part of a single block.
 LEAST_OUTS = 32
 
+#: Images, groups and output rows.
+Block = tuple[slice, slice, slice]
+
 All = slice(None)
 
 
@@ -67,11 +70,11 @@ def _parts(count: int, most: int, shares: int = 1) -> list[slice]:
     number = -(-count // max(1, most))
     if number > 1:
         number = min(count, -(-number // shares) * shares)
-    return threads.evenly(count, number)
+    return threads.split_evenly(count, number)
 
 
 def _blocks(xp: ArrayModule, images: int, groups: int, rows: int, halo: int, cost: int, run: int,
-            weights: int) -> Iterator[tuple[slice, slice, slice]]:
+            weights: int) -> Iterator[Block]:
     """Blocks of images, groups and output rows whose buffers fit the cache.
 
     ``cost`` is the bytes of one row of one group of one image, ``run`` the number of matrix columns that it gives; each
@@ -101,6 +104,24 @@ def _length(part: slice) -> int:
     return part.stop - part.start
 
 
+class _Buffer(NamedTuple):
+    """Memory for a block.
+
+    Attributes
+    ----------
+    copies : array (N, G, C, first taps or one, trailing taps, rows, …)
+        The copied input.
+    matrices : array
+        The same memory as matrices, which weights multiply from the left.
+    tall : array (G, first taps, O, N, rows, …), or None
+        Partial images, by rows.
+    """
+
+    copies: Array
+    matrices: Array
+    tall: Array | None
+
+
 class _Buffers:
     """Buffers of one call, reused between blocks of the same size.
 
@@ -108,17 +129,17 @@ class _Buffers:
     be zeros.
     """
 
-    def __init__(self, make: Callable[[int, int, int], tuple[Array, Array]]):
+    def __init__(self, make: Callable[[int, int, int], _Buffer]):
         self.make = make
-        self.free: dict[Shape, list[tuple[Array, Array]]] = {}
+        self.free: dict[Shape, list[_Buffer]] = {}
 
-    def take(self, *size: int) -> tuple[Array, Array]:
+    def take(self, size: Shape) -> _Buffer:
         try:
             return self.free[size].pop()
         except (KeyError, IndexError):
             return self.make(*size)
 
-    def give(self, buffer: tuple[Array, Array], *size: int) -> None:
+    def give(self, buffer: _Buffer, size: Shape) -> None:
         self.free.setdefault(size, []).append(buffer)
 
 
@@ -140,11 +161,18 @@ class _Plan:
         self.padded = any(win.pad)
         # the kernel has more positions than the output: single images make small matrices, so several are merged
         self.folded = self.ins * self.first * self.taps > 4 * math.prod(self.places)
-        self.spans = list(enumerate(map(self._trailing, itertools.product(*map(range, self.rest)))))
+        self.spans = list(enumerate(map(self._trailing_slices, itertools.product(*map(range, self.rest)))))
         self.spans.sort(key=lambda tap: tap[1][1] != tuple([slice(0, n, 1) for n in self.size[1:]]))
         self.small = None if self.one_position() or self.pointwise() else small_plan(x, w, y, win, groups)
+        self.by_rows = not self.pointwise() and self._gains_by_rows()
 
-    def _trailing(self, tap: Shape) -> tuple[tuple, tuple]:
+    @property
+    def factors(self) -> Shape:
+        """The shape of ``factor``."""
+        outs, ins = self.outs, self.ins * self.taps
+        return (self.groups, self.first * outs, ins) if self.by_rows else (self.groups, outs, self.first * ins)
+
+    def _trailing_slices(self, tap: Shape) -> tuple[tuple, tuple]:
         """Slices of the output and of the input for a kernel position along the trailing axes."""
         win = self.win
         spans = [span(n, t * d - p, s, q) for n, t, d, p, s, q in
@@ -165,7 +193,7 @@ class _Plan:
         return (self.groups == 1 and math.prod(self.places) == 1 and self.win.kernel == self.size
                 and not self.padded)
 
-    def by_rows(self) -> bool:
+    def _gains_by_rows(self) -> bool:
         """Whether the way by rows is estimated to be faster.
 
         The estimate counts copied elements: columns copy each kernel position of each channel, at half speed because
@@ -180,59 +208,45 @@ class _Plan:
         by_rows = steps * (self.halo * self.outs * self.ins * self.taps / 40 + self.outs * high) + 4 * weights
         return by_rows < steps * 2 * self.ins * self.taps * rows
 
-    def weights(self, dtype: np.dtype) -> int:
-        """Bytes of the weights of one group."""
-        return self.outs * self.ins * self.first * self.taps * dtype.itemsize
-
-    def row_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
-        """The blocks of the way by rows."""
-        cost = max(self.ins * self.taps, self.outs * self.first) * self.run * dtype.itemsize
-        return list(_blocks(xp, self.images, self.groups, self.places[0], self.halo, cost, self.run,
-                            self.weights(dtype)))
-
-    def row_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
-        """Pairs: (G, trailing taps, C, N, rows, …) for the data, (G, first taps, O, N, rows, …)."""
-
-        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
-            tail = (images, rows + self.halo, *self.places[1:])
-            return (xp.zeros((groups, self.taps, self.ins, *tail), dtype),
-                    xp.zeros((groups, self.first, self.outs, *tail), dtype))
-
-        return _Buffers(make)
-
-    def column_blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[tuple[slice, slice, slice]]:
-        """The blocks of the way by columns."""
-        cost = self.ins * self.first * self.taps * self.run * dtype.itemsize
-        return list(_blocks(xp, self.images, self.groups, self.places[0], 0, cost, self.run, self.weights(dtype)))
-
-    def column_buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
-        """A buffer viewed as (N, G, C, first taps, trailing taps, rows, …), and as ``matrices``."""
-
-        def make(images: int, groups: int, rows: int) -> tuple[Array, Array]:
-            taps, tail = (self.ins, self.first, self.taps), (rows, *self.places[1:])
-            if not self.folded:
-                columns = xp.zeros((images, groups, *taps, *tail), dtype)
-                return columns, columns.reshape(images, groups, math.prod(taps), math.prod(tail))
-            columns = xp.zeros((groups, *taps, images, *tail), dtype)
-            matrices = columns.reshape(groups, math.prod(taps), images * math.prod(tail))
-            return columns.transpose(4, 0, 1, 2, 3, *range(5, columns.ndim)), matrices
-
-        return _Buffers(make)
-
-    def image_blocks(self, xp: ArrayModule, dtype: np.dtype) -> Iterator[tuple[slice, slice, slice]]:
-        """Blocks of whole images, for products that need no copy."""
-        places = math.prod(self.places)
-        cost = max(self.outs * self.ins, (self.ins + self.outs) * places) * dtype.itemsize
-        return _blocks(xp, self.images, self.groups, 1, 0, cost, places, self.weights(dtype))
-
-    def shared(self, blocks: list[tuple[slice, slice, slice]]) -> Iterator[tuple[list, list[slice]]]:
-        """Blocks that threads process at the same time, and parts of the output channels: all channels, or the parts of
-        a single block if there are few blocks and many channels."""
-        parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
-        if len(blocks) > 1 or len(parts) == 1:
-            yield blocks, [All]
+    def blocks(self, xp: ArrayModule, dtype: np.dtype) -> list[Block]:
+        """Blocks of the batch; of whole images, if products need no copy."""
+        places, of_group, halo = self.places[0], self.outs * self.ins * self.first * self.taps, 0
+        if self.pointwise():
+            places, run = 1, math.prod(self.places)
+            cost = max(of_group, (self.ins + self.outs) * run)
+        elif self.by_rows:
+            run, halo = self.run, self.halo
+            cost = max(self.ins * self.taps, self.outs * self.first) * run
         else:
-            yield blocks, parts
+            run = self.run
+            cost = self.ins * self.first * self.taps * run
+        return list(_blocks(xp, self.images, self.groups, places, halo, cost * dtype.itemsize, run,
+                            of_group * dtype.itemsize))
+
+    def buffers(self, xp: ArrayModule, dtype: np.dtype) -> _Buffers:
+        """The buffers of a call."""
+
+        def make(images: int, groups: int, rows: int) -> _Buffer:
+            tall, tail = None, (rows + self.halo * self.by_rows, *self.places[1:])
+            if self.by_rows:
+                narrow = xp.zeros((groups, self.taps, self.ins, images, *tail), dtype)
+                tall = xp.zeros((groups, self.first, self.outs, images, *tail), dtype)
+                copies = narrow.transpose(3, 0, 2, 1, *range(4, narrow.ndim))[:, :, :, None]
+                return _Buffer(copies, _matrices(narrow), tall)
+            taps = self.ins, self.first, self.taps
+            if not self.folded:
+                copies = xp.zeros((images, groups, *taps, *tail), dtype)
+                return _Buffer(copies, copies.reshape(images, groups, math.prod(taps), math.prod(tail)), None)
+            copies = xp.zeros((groups, *taps, images, *tail), dtype)
+            matrices = copies.reshape(groups, math.prod(taps), images * math.prod(tail))
+            return _Buffer(copies.transpose(4, 0, 1, 2, 3, *range(5, copies.ndim)), matrices, None)
+
+        return _Buffers(make)
+
+    def parts_of_outs(self, blocks: Sequence[Block]) -> list[slice]:
+        """Parts of the output channels that threads share: all channels, unless there is a single block with many."""
+        parts = _parts(self.outs, max(LEAST_OUTS, -(-self.outs // _shares())))
+        return [All] if len(blocks) > 1 or len(parts) == 1 or self.by_rows else parts
 
     @property
     def work(self) -> int:
@@ -254,51 +268,79 @@ class _Plan:
         images, groups, outs, *tail = part.shape
         return matrices.reshape(groups, outs, images, *tail).transpose(2, 0, 1, *range(3, part.ndim))
 
-    def summed(self, products: Array) -> Array:
-        """Products of matrices, summed over the images."""
-        return products if self.folded else products.sum(0)
-
     def shifted(self, tall: Array, r: slice) -> list[Array]:
         """The parts of partial images that belong to the output rows ``r``, one for each kernel position along the
         first axis."""
         step = self.win.dilate[0]
         return [tall[:, i, :, :, i * step:i * step + _length(r)] for i in range(self.first)]
 
-    def row_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """Pairs for each trailing kernel position: its part of the row buffer, and the input that output rows ``r``
-        read."""
-        to, source = span(self.size[0], r.start - self.win.pad[0], 1, _length(r) + self.halo)
-        for t, (place, read) in self.spans:
-            yield (All, t, All, All, to, *place), (..., source, *read)
-
-    def column_reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
-        """Pairs for each kernel position: its part of the column buffer, and the input that output rows ``r`` read."""
-        for i in range(self.first):
-            start = r.start * self.win.stride[0] + i * self.win.dilate[0] - self.win.pad[0]
-            to, source = span(self.size[0], start, self.win.stride[0], _length(r))
+    def reads(self, r: slice) -> Iterator[tuple[tuple, tuple]]:
+        """Pairs for each copied kernel position: its part of the buffer, and the input that output rows ``r`` read."""
+        stride, dilate, rows = self.win.stride[0], self.win.dilate[0], _length(r) + self.halo * self.by_rows
+        for i in range(1 if self.by_rows else self.first):
+            to, source = span(self.size[0], r.start * stride + i * dilate - self.win.pad[0], stride, rows)
             for t, (place, read) in self.spans:
                 yield (All, All, All, i, t, to, *place), (..., source, *read)
 
-    def fill(self, buffer: Array, x: Array, r: slice, reads: Iterator[tuple[tuple, tuple]]) -> None:
-        """Copy the input to the buffer."""
+    def fill(self, copies: Array, x: Array, r: slice) -> None:
+        """Copy the input that output rows ``r`` read to a buffer, or a part of it."""
         if self.padded and _length(r) < self.places[0]:
-            buffer[...] = 0  # the block before this one may have had borders elsewhere
-        for to, source in reads:
-            buffer[to] = x[source]
+            copies[...] = 0  # the block before this one may have had borders elsewhere
+        for to, source in self.reads(r):
+            copies[to] = x[source]
 
+    def deposit(self, x: Array, copies: Array, r: slice) -> None:
+        """Add the buffer's elements to the input positions that they were read from; before the first rows, these are
+        unset."""
+        overwrite = r.start == 0
+        for to, source in self.reads(r):
+            part = x[source]
+            if overwrite and part.shape == x.shape:
+                part[...] = copies[to]
+            else:
+                if overwrite:
+                    x[...] = 0
+                part += copies[to]
+            overwrite = False
 
-def _deposit(x: Array, buffer: Array, reads: Iterator[tuple[tuple, tuple]], overwrite: bool) -> None:
-    """Add the buffer's elements to the input positions that they were read from; with ``overwrite`` these positions
-    are unset."""
-    for to, source in reads:
-        part = x[source]
-        if overwrite and part.shape == x.shape:
-            part[...] = buffer[to]
+    def factor(self, w: Array) -> Array:
+        """The weights as a matrix for each group, (G, O, C * taps), or by rows (G, first taps * O, trailing taps *
+        C)."""
+        if self.by_rows:
+            w = w.reshape(self.groups, self.outs, self.ins, self.first, self.taps).transpose(0, 3, 1, 4, 2)
+        return w.reshape(self.factors)
+
+    def weight_of(self, factor: Array) -> Array:
+        """The reverse of ``factor``, up to the shape."""
+        if not self.by_rows:
+            return factor
+        return factor.reshape(self.groups, self.first, self.outs, self.taps, self.ins).transpose(0, 2, 4, 1, 3)
+
+    def multiply(self, xp: ArrayModule, factor: Array, buffer: _Buffer, y: Array, r: slice, direct: bool) -> None:
+        """Write the product of weights and a buffer to the output rows ``r``; with ``direct`` these are matrices."""
+        if buffer.tall is None:
+            if direct:
+                xp.matmul(factor, buffer.matrices, out=self.matrices(y))
+            else:
+                y[...] = self.images_of(xp.matmul(factor, buffer.matrices), y)
+            return
+        xp.matmul(factor, buffer.matrices, out=_matrices(buffer.tall))
+        y = _swap_batch_and_group(y)
+        first, *others = self.shifted(buffer.tall, r)
+        if others:
+            xp.add(first, others[0], out=y)
         else:
-            if overwrite:
-                x[...] = 0
-            part += buffer[to]
-        overwrite = False
+            y[...] = first
+        for other in others[1:]:
+            y += other
+
+    def slopes(self, buffer: _Buffer, y: Array, r: slice) -> Array:
+        """The gradient of the product of weights and a buffer, from that of the output rows ``r``."""
+        if buffer.tall is None:
+            return self.matrices(y)
+        for part in self.shifted(buffer.tall, r):  # the rows between those that a stride reaches stay zero
+            part[...] = _swap_batch_and_group(y)
+        return _matrices(buffer.tall)
 
 
 _plan = cached(1024)(_Plan)
@@ -313,17 +355,6 @@ def _matrices(buffer: Array) -> Array:
     """A buffer of the way by rows, (G, taps, channels, …), as matrices of taps × channels rows."""
     groups, taps, channels, *tail = buffer.shape
     return buffer.reshape(groups, taps * channels, math.prod(tail))
-
-
-def _stack_weights(w: Array, plan: _Plan) -> Array:
-    """Weights for the way by rows: (G, first taps * O, trailing taps * C)."""
-    w = w.reshape(plan.groups, plan.outs, plan.ins, plan.first, plan.taps).transpose(0, 3, 1, 4, 2)
-    return w.reshape(plan.groups, plan.first * plan.outs, plan.taps * plan.ins)
-
-
-def _flat(w: Array, plan: _Plan) -> Array:
-    """Weights for the *Columns* algorithm: (G, O, C * taps)."""
-    return w.reshape(plan.groups, plan.outs, plan.ins * plan.first * plan.taps)
 
 
 def product_alone(x: Shape, w: Shape, y: Shape, win: Window, groups: int = 1) -> bool:
@@ -382,7 +413,7 @@ def correlate(xp: ArrayModule, x: Array, w: Array, y: Array, win: Window, groups
         if then is not None:
             then((All, All, All, All), plan.split(y))
     else:
-        (_correlate_by_rows if plan.by_rows() else _correlate_by_columns)(xp, x, w, y, plan, then)
+        _correlate_in_blocks(xp, x, w, y, plan, then)
 
 
 def bias_adder(bias: Array | None, groups: int, rank: int) -> Then | None:
@@ -409,7 +440,7 @@ def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _P
     places = math.prod(plan.places)
     weights = w.reshape(plan.groups, plan.outs, plan.ins)
     x, out, y = x.reshape(plan.images, plan.groups, plan.ins, places), y, plan.split(y)
-    blocks = list(plan.image_blocks(xp, x.dtype))
+    blocks = plan.blocks(xp, x.dtype)
 
     def part(n: slice, g: slice, o: slice) -> None:
         target = y[n, g, o]
@@ -420,69 +451,39 @@ def _correlate_pointwise(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _P
         if then is not None:
             then((n, g, o, All), target)
 
-    for several, outs in plan.shared(blocks):
-        share(xp, [functools.partial(part, n, g, o) for n, g, _ in several for o in outs], plan.work)
+    outs = plan.parts_of_outs(blocks)
+    share(xp, [functools.partial(part, n, g, o) for n, g, _ in blocks for o in outs], plan.work)
 
 
-def _correlate_by_rows(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
-    weights, x, y = _stack_weights(w, plan), plan.split(x), plan.split(y)
-    buffers = plan.row_buffers(xp, x.dtype)
-
-    def block(n: slice, g: slice, r: slice) -> None:
-        size = _length(n), _length(g), _length(r)
-        narrow, tall = buffer = buffers.take(*size)
-        plan.fill(narrow, _swap_batch_and_group(x[n, g]), r, plan.row_reads(r))
-        xp.matmul(weights[g], _matrices(narrow), out=_matrices(tall))
-        out = _swap_batch_and_group(y[n, g, :, r])
-        first, *others = plan.shifted(tall, r)
-        if others:
-            xp.add(first, others[0], out=out)
-        else:
-            out[...] = first
-        for other in others[1:]:
-            out += other
-        if then is not None:
-            then((n, g, All, r), y[n, g, :, r])
-        buffers.give(buffer, *size)
-
-    share(xp, [functools.partial(block, *slices) for slices in plan.row_blocks(xp, x.dtype)], plan.work)
-
-
-def _correlate_by_columns(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
-    weights, direct = _flat(w, plan), y.flags.c_contiguous and not plan.folded
+def _correlate_in_blocks(xp: ArrayModule, x: Array, w: Array, y: Array, plan: _Plan, then: Then | None) -> None:
+    factor, direct = plan.factor(w), y.flags.c_contiguous and not plan.folded
     x, y = plan.split(x), plan.split(y)
-    buffers = plan.column_buffers(xp, x.dtype)
+    buffers, blocks = plan.buffers(xp, x.dtype), plan.blocks(xp, x.dtype)
 
-    def filled(c: slice, columns: Array, n: slice, g: slice, r: slice) -> None:
-        plan.fill(columns[:, :, c], x[n, g, c], r, plan.column_reads(r))
+    def fill(c: slice, buffer: _Buffer, n: slice, g: slice, r: slice) -> None:
+        plan.fill(buffer.copies[:, :, c], x[n, g, c], r)
 
-    def multiply(o: slice, matrices: Array, n: slice, g: slice, r: slice) -> None:
-        out = y[n, g, o, r]
-        if direct:  # blocks of whole rows are matrices without a copy
-            xp.matmul(weights[g, o], matrices, out=plan.matrices(out))
-        else:
-            out[...] = plan.images_of(xp.matmul(weights[g, o], matrices), out)
+    def multiply(o: slice, buffer: _Buffer, n: slice, g: slice, r: slice) -> None:
+        plan.multiply(xp, factor[g, o], buffer, y[n, g, o, r], r, direct)
         if then is not None:
-            then((n, g, o, r), out)
+            then((n, g, o, r), y[n, g, o, r])
 
     def block(n: slice, g: slice, r: slice) -> None:
         size = _length(n), _length(g), _length(r)
-        columns, matrices = buffer = buffers.take(*size)
-        filled(All, columns, n, g, r)
-        multiply(All, matrices, n, g, r)
-        buffers.give(buffer, *size)
+        buffer = buffers.take(size)
+        fill(All, buffer, n, g, r)
+        multiply(All, buffer, n, g, r)
+        buffers.give(buffer, size)
 
-    blocks = plan.column_blocks(xp, x.dtype)
-    for several, outs in plan.shared(blocks):
-        if len(outs) == 1:
-            share(xp, [functools.partial(block, *slices) for slices in several], plan.work)
-            continue
-        (whole_block,) = several
-        columns, matrices = buffer = buffers.take(*map(_length, whole_block))
-        ins = _parts(plan.ins, -(-plan.ins // len(outs)))
-        share(xp, [functools.partial(filled, c, columns, *whole_block) for c in ins], plan.work)
-        share(xp, [functools.partial(multiply, o, matrices, *whole_block) for o in outs], plan.work)
-        buffers.give(buffer, *map(_length, whole_block))
+    outs = plan.parts_of_outs(blocks)
+    if len(outs) == 1:
+        share(xp, [functools.partial(block, *slices) for slices in blocks], plan.work)
+        return
+    (n, g, r), = blocks
+    buffer = buffers.take((_length(n), _length(g), _length(r)))
+    ins = _parts(plan.ins, -(-plan.ins // len(outs)))
+    share(xp, [functools.partial(fill, c, buffer, n, g, r) for c in ins], plan.work)
+    share(xp, [functools.partial(multiply, o, buffer, n, g, r) for o in outs], plan.work)
 
 
 def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: int = 1) -> None:
@@ -505,45 +506,25 @@ def spread(xp: ArrayModule, y: Array, w: Array, x: Array, win: Window, groups: i
     elif xp is np and plan.small is not None:
         plan.small.spread(y, w, x)
     else:
-        (_spread_by_rows if plan.by_rows() else _spread_by_columns)(xp, y, w, x, plan)
+        _spread_in_blocks(xp, y, w, x, plan)
 
 
-def _spread_by_rows(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
-    weights, x, y = _stack_weights(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
-    buffers = plan.row_buffers(xp, x.dtype)
-
-    def image(n: slice, g: slice, rows: list[slice]) -> None:
-        for r in rows:
-            size = _length(n), _length(g), _length(r)
-            narrow, tall = buffer = buffers.take(*size)
-            source = _swap_batch_and_group(y[n, g, :, r])
-            for part in plan.shifted(tall, r):  # the rows between those that a stride reaches stay zero
-                part[...] = source
-            xp.matmul(weights[g], _matrices(tall), out=_matrices(narrow))
-            _deposit(_swap_batch_and_group(x[n, g]), narrow, plan.row_reads(r), r.start == 0)
-            buffers.give(buffer, *size)
-
-    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.row_blocks(xp, x.dtype))],
-          plan.work)
-
-
-def _spread_by_columns(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
-    weights, x, y = _flat(w, plan).swapaxes(1, 2), plan.split(x), plan.split(y)
-    buffers = plan.column_buffers(xp, x.dtype)
+def _spread_in_blocks(xp: ArrayModule, y: Array, w: Array, x: Array, plan: _Plan) -> None:
+    factor, x, y = plan.factor(w).swapaxes(1, 2), plan.split(x), plan.split(y)
+    buffers = plan.buffers(xp, x.dtype)
 
     def image(n: slice, g: slice, rows: list[slice]) -> None:
         for r in rows:
             size = _length(n), _length(g), _length(r)
-            columns, matrices = buffer = buffers.take(*size)
-            xp.matmul(weights[g], plan.matrices(y[n, g, :, r]), out=matrices)
-            _deposit(x[n, g], columns, plan.column_reads(r), r.start == 0)
-            buffers.give(buffer, *size)
+            buffer = buffers.take(size)
+            xp.matmul(factor[g], plan.slopes(buffer, y[n, g, :, r], r), out=buffer.matrices)
+            plan.deposit(x[n, g], buffer.copies, r)
+            buffers.give(buffer, size)
 
-    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.column_blocks(xp, x.dtype))],
-          plan.work)
+    share(xp, [functools.partial(image, *slices) for slices in _group_by_image(plan.blocks(xp, x.dtype))], plan.work)
 
 
-def _group_by_image(blocks: list[tuple[slice, slice, slice]]) -> list[tuple[slice, slice, list[slice]]]:
+def _group_by_image(blocks: Sequence[Block]) -> list[tuple[slice, slice, list[slice]]]:
     """Blocks grouped by images and groups, in order: blocks of one group write overlapping rows."""
     by_images: dict[tuple[int, int], tuple[slice, slice, list[slice]]] = {}
     for n, g, r in blocks:
@@ -563,17 +544,28 @@ def match(xp: ArrayModule, y: Array, x: Array, w: Array, win: Window, groups: in
     n, o = y.shape[:2]
     if plan.one_position():
         _store(w, plan.flat_w, lambda out: product(xp, y.reshape(n, o).T, x.reshape(plan.flat_x), out))
-    elif plan.pointwise():
-        _match_pointwise(xp, y, x, w, plan)
     elif xp is np and plan.small is not None:
         plan.small.match(y, x, w)
     else:
-        (_match_by_rows if plan.by_rows() else _match_by_columns)(xp, y, x, w, plan)
+        _match_in_blocks(xp, y, x, w, plan)
 
 
-def _sum_over_blocks(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dtype: np.dtype, plan: _Plan,
-                     products: Callable[..., Array]) -> Array:
-    """The sum of ``products(n, g, r)`` over blocks, as partial sums in a fixed order."""
+def _match_in_blocks(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
+    """Partial sums over blocks, which are added in a fixed order."""
+    x, y, shape, dtype = plan.split(x), plan.split(y), plan.factors, x.dtype
+    buffers, blocks = None if plan.pointwise() else plan.buffers(xp, dtype), plan.blocks(xp, dtype)
+
+    def products(n: slice, g: slice, r: slice) -> Array:
+        if buffers is None:
+            found = xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2))
+        else:
+            size = _length(n), _length(g), _length(r)
+            buffer = buffers.take(size)
+            plan.fill(buffer.copies, x[n, g], r)
+            found = xp.matmul(plan.slopes(buffer, y[n, g, :, r], r), buffer.matrices.swapaxes(-1, -2))
+            buffers.give(buffer, size)
+        return found if found.ndim == 3 else found.sum(0)
+
     parts = _parts(len(blocks), -(-len(blocks) // SHARES))
     totals = [xp.zeros(shape, dtype) for _ in parts or [All]]
 
@@ -584,53 +576,4 @@ def _sum_over_blocks(xp: ArrayModule, blocks: Sequence[tuple], shape: Shape, dty
     share(xp, [functools.partial(part, *numbered) for numbered in enumerate(parts)], plan.work)
     for total in totals[1:]:
         totals[0] += total
-    return totals[0]
-
-
-def _match_pointwise(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
-    x, y = plan.split(x), plan.split(y)
-
-    def products(n: slice, g: slice, r: slice) -> Array:
-        return plan.summed(xp.matmul(plan.matrices(y[n, g]), plan.matrices(x[n, g]).swapaxes(-1, -2)))
-
-    blocks = list(plan.image_blocks(xp, x.dtype))
-    w[...] = _sum_over_blocks(xp, blocks, (plan.groups, plan.outs, plan.ins), x.dtype, plan, products).reshape(w.shape)
-
-
-def _match_by_rows(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
-    x, y = plan.split(x), plan.split(y)
-    buffers = plan.row_buffers(xp, x.dtype)
-
-    def products(n: slice, g: slice, r: slice) -> Array:
-        size = _length(n), _length(g), _length(r)
-        narrow, tall = buffer = buffers.take(*size)
-        plan.fill(narrow, _swap_batch_and_group(x[n, g]), r, plan.row_reads(r))
-        source = _swap_batch_and_group(y[n, g, :, r])
-        for part in plan.shifted(tall, r):
-            part[...] = source
-        slopes = xp.matmul(_matrices(tall), _matrices(narrow).swapaxes(1, 2))
-        buffers.give(buffer, *size)
-        return slopes
-
-    total = _sum_over_blocks(xp, plan.row_blocks(xp, x.dtype),
-                             (plan.groups, plan.first * plan.outs, plan.taps * plan.ins),
-                             x.dtype, plan, products)
-    total = total.reshape(plan.groups, plan.first, plan.outs, plan.taps, plan.ins)
-    w[...] = total.transpose(0, 2, 4, 1, 3).reshape(w.shape)
-
-
-def _match_by_columns(xp: ArrayModule, y: Array, x: Array, w: Array, plan: _Plan) -> None:
-    x, y = plan.split(x), plan.split(y)
-    buffers = plan.column_buffers(xp, x.dtype)
-
-    def products(n: slice, g: slice, r: slice) -> Array:
-        size = _length(n), _length(g), _length(r)
-        columns, matrices = buffer = buffers.take(*size)
-        plan.fill(columns, x[n, g], r, plan.column_reads(r))
-        slopes = plan.summed(xp.matmul(plan.matrices(y[n, g, :, r]), matrices.swapaxes(-1, -2)))
-        buffers.give(buffer, *size)
-        return slopes
-
-    w[...] = _sum_over_blocks(xp, plan.column_blocks(xp, x.dtype),
-                              (plan.groups, plan.outs, plan.ins * plan.first * plan.taps), x.dtype, plan,
-                              products).reshape(w.shape)
+    w[...] = plan.weight_of(totals[0]).reshape(w.shape)

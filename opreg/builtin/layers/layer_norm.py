@@ -16,7 +16,7 @@ from ...elementwise.rows import RowLayout, column_sum, row_mean, row_size, row_s
 from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import like_inputs
-from ..samples import repeated, shift_axes, size_of
+from ..samples import repeat_inputs, shift_axes, size_of
 
 
 def _with_statistics(dx: Value, loop: Sets, g: Sequence[Value | None], ins: Sequence[Value], outs: Sequence[Value]
@@ -97,7 +97,7 @@ def backward_layer_norm_vmap(ins, batched, *, axis):
     if batched[2]:
         return NotImplemented
     size, gamma = size_of(ins, batched), ins[2]
-    g, data, mean, inverse = repeated([*ins[:2], *ins[3:]], [*batched[:2], *batched[3:]])
+    g, data, mean, inverse = repeat_inputs([*ins[:2], *ins[3:]], [*batched[:2], *batched[3:]])
     rank = len(data.shape) - 1
     axis = axis % rank
     dx, _, _ = ops._backward_LayerNorm(g, data, gamma, mean, inverse, axis=axis + 1)

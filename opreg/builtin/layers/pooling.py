@@ -408,7 +408,7 @@ def _hits(xp: ArrayModule, x: Array, maxima: Array, pool: Pool, first: bool) -> 
         yield hit, to, read
 
 
-def _masked(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> Array:
+def _mask(xp: ArrayModule, g: Array, hit: Array, out: Array | None = None) -> Array:
     """``g`` where ``hit``, else zero: a bitwise product, exact for NaN and infinity, without branches."""
     bits = f"i{g.dtype.itemsize}"
     return xp.multiply(g.view(bits), hit, out=None if out is None else out.view(bits)).view(g.dtype)
@@ -419,15 +419,15 @@ def _spread_from_maxima(xp: ArrayModule, g: Array, hits: Hits, apart: bool, out:
     added."""
     for hit, to, read in hits:
         if apart:
-            _masked(xp, g[to], hit, out[read])
+            _mask(xp, g[to], hit, out[read])
         else:
-            out[read] += _masked(xp, g[to], hit)
+            out[read] += _mask(xp, g[to], hit)
 
 
 def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Array) -> None:
     """Write to ``out`` the elements of ``h`` at the positions of the maxima."""
     for hit, to, read in hits:
-        out[to] += _masked(xp, h[read], hit)
+        out[to] += _mask(xp, h[read], hit)
 
 
 def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:

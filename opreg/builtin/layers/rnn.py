@@ -17,7 +17,7 @@ from ...core.rules import Attrs
 from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import declare_gradient, floating, wide
+from ..outputs import common_floating, declare_gradient, wide
 from . import rnn_layer
 from .rnn_parts import GATES, Kind, Residuals, count, kind_of, parts_of, reserve_size, views
 
@@ -103,7 +103,7 @@ def rnn_infer(data, parameters, state, *rest, **attrs):
 @rnn.types
 def rnn_types(ins, outs, *, use_sequence_length):
     count = len(ins) - use_sequence_length
-    common = floating([*ins[:count], *outs[:-1]])
+    common = common_floating([*ins[:count], *outs[:-1]])
     inner = as_dtype("float32") if common is not None and common.itemsize < 4 else common
     lengths = [dtype or as_dtype("int32") for dtype in ins[count:]]
     return [common] * count + lengths, [common] * (len(outs) - 1) + [inner]

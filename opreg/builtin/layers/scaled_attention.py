@@ -26,7 +26,7 @@ from ...core.spec import ANY, Shape, as_dtype, is_floating, show
 from ...custom.composed import composed
 from ...errors import DTypeError, ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import floating, like_inputs, wide
+from ..outputs import common_floating, like_inputs, wide
 from ..samples import fold_samples, size_of
 from .attention_scores import Scores, dropout_factors, dropout_key, heads_by_key, product, scale_of, several_blocks
 
@@ -113,7 +113,7 @@ def attention_infer(query, key, value, *mask):
 
 def _types(ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, Any, Any]:
     """The dtype of the data, that of the sums, and that of the mask."""
-    dtype = floating([*ins[:3], *outs])
+    dtype = common_floating([*ins[:3], *outs])
     mask = ins[3] if len(ins) > 3 else None
     if mask is not None and mask != np.bool_ and (not is_floating(mask) or dtype not in (None, mask)):
         raise DTypeError(f"mask: expected bool or {dtype or 'a floating dtype'}, got {mask}")

@@ -14,7 +14,7 @@ from ...core.registry import declare
 from ...core.spec import as_dtype, common_dtype, show
 from ...errors import ShapeError
 from ...typing import Array, ArrayModule
-from ..outputs import add_into, declare_gradient, floating, wide
+from ..outputs import add_into, common_floating, declare_gradient, wide
 from .softmax import log_softmax_of
 
 
@@ -70,7 +70,7 @@ def ctc_loss_fill(ins, outs):
 
 @ctc_loss.types
 def ctc_loss_types(ins, outs):
-    data = floating([ins[0], outs[0]])
+    data = common_floating([ins[0], outs[0]])
     label = ins[1] or data
     return [data, label, *[lengths or label for lengths in ins[2:]]], [data, _wide_dtype(data)]
 
@@ -165,7 +165,7 @@ declare_gradient(ctc_loss, backward_ctc_loss)
 
 @backward_ctc_loss.types
 def backward_ctc_loss_types(ins, outs):
-    data = floating([*ins[:2], ins[-2], *outs])
+    data = common_floating([*ins[:2], ins[-2], *outs])
     return [data, data, *ins[2:-2], data, common_dtype([ins[-1], _wide_dtype(data)])], [data]
 
 

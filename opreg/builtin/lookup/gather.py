@@ -12,7 +12,7 @@ import numpy as np
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, flattened, show, unify
+from ...core.spec import ANY, Shape, axis_from_front, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -282,7 +282,7 @@ def unique(data, *, return_index: bool = False, return_inverse: bool = False, re
 
 def _different(data: Shape, count: int, returned: tuple[str, ...], axis: int | None) -> list[Shape]:
     """Shapes of the outputs of ``unique``."""
-    data, axis = flattened(data, axis)
+    data, axis = axis_from_front(data, axis)
     values = (*data[:axis], count, *data[axis + 1:])
     return [values, *[(data[axis] if name == "inverse" else count,) for name in returned[1:]]]
 

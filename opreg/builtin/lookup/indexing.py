@@ -18,6 +18,7 @@ from ...core.attrs import Count, Number, Positive
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
+from ...core.selection import select
 from ...core.spec import ANY, Shape, check_axis, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
@@ -25,7 +26,7 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import add_into, adjoint_pair, linear, one_of
 from ..places import declare_writes, read_elements
-from ..samples import alike, repeated, shift_axes
+from ..samples import alike, repeat_inputs, shift_axes
 from ..shapes.shape import constant, out_or_empty, stored_in
 
 __all__ = ["integer_indices", "check_some", "declare_choice", "add_at", "places_along", "declare_scatter"]
@@ -193,9 +194,9 @@ adjoint_pair(take, take_sum)
 def take_sum_vmap(ins, batched, *, axis, mode):
     g, indices, a = ins
     if not batched[1]:
-        g, a = repeated([g, a], [batched[0], batched[2]])
+        g, a = repeat_inputs([g, a], [batched[0], batched[2]])
         return ops._backward_take(g, indices, a, axis=axis % (len(a.shape) - 1) + 1, mode=mode)
-    g, indices, a = repeated(ins, batched)
+    g, indices, a = repeat_inputs(ins, batched)
     size, length, *rest = a.shape
     if axis % (len(rest) + 1):
         return NotImplemented
@@ -456,8 +457,8 @@ def declare_choice(op: Op, number_there: bool = False, rows: bool = False) -> No
 
     @op.in_parts  # no body: bodies use it to select by a condition
     def choosing_in_parts(xp, condition, *arrays, scalar=None):
-        is_truth, where, rank = condition.dtype.kind == "b", xp.where, arrays[-1].ndim - condition.ndim
-        number = constant(xp, scalar, arrays[0].dtype) if len(arrays) == 1 else None
+        is_truth, rank, dtype = condition.dtype.kind == "b", arrays[-1].ndim - condition.ndim, arrays[0].dtype
+        number = constant(xp, scalar, dtype) if len(arrays) == 1 else None
 
         def choose(condition, x, y=number, *, out=None):
             truth = condition if is_truth else condition != 0
@@ -465,11 +466,7 @@ def declare_choice(op: Op, number_there: bool = False, rows: bool = False) -> No
                 x, y = number, x
             if rows:
                 truth = truth.reshape((*truth.shape, *(1,) * rank))
-            if out is None:
-                return where(truth, x, y)
-            xp.copyto(out, y)
-            xp.copyto(out, x, where=truth)
-            return out
+            return select(xp, truth, x, y, dtype, out)
 
         return choose
 

@@ -25,7 +25,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
 from ..outputs import like_inputs, wide
-from ..samples import declare_row_samples, fold_samples, repeated
+from ..samples import declare_row_samples, fold_samples, repeat_inputs
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
            "are_views", "with_bias"]
@@ -270,7 +270,7 @@ def fully_connected_vmap(ins, batched, *, num_hidden, no_bias, flatten):
     if not any(batched[1:]):
         data = fold_samples(ins[0]) if flatten or len(ins[0].shape) > 2 else ins[0]
         return ops.FullyConnected(data, *ins[1:], **words)
-    data, weight, *bias = repeated(ins, batched)
+    data, weight, *bias = repeat_inputs(ins, batched)
     product = ops.batch_dot(_rows_of_samples(data, flatten), weight, transpose_b=True)
     return ops.broadcast_add(product, bias[0].reshape((-1, 1, num_hidden))) if bias else product
 
@@ -320,9 +320,9 @@ fully_connected_weight = adjoint("_backward_FullyConnected_weight", fully_connec
 def fully_connected_data_vmap(ins, batched, **attrs):
     g, weight, data = ins
     if batched[1]:
-        g, weight, data = repeated(ins, batched)
+        g, weight, data = repeat_inputs(ins, batched)
         return ops.batch_dot(_rows_of_samples(g, False), weight)
-    g, data = repeated([g, data], [batched[0], batched[2]])
+    g, data = repeat_inputs([g, data], [batched[0], batched[2]])
     if attrs["flatten"] or len(data.shape) > 2:
         g, data = fold_samples(g), fold_samples(data)
     return ops._backward_FullyConnected_data(g, weight, data, **attrs)
@@ -330,7 +330,7 @@ def fully_connected_data_vmap(ins, batched, **attrs):
 
 @fully_connected_weight.vmap
 def fully_connected_weight_vmap(ins, batched, *, flatten, **attrs):
-    g, data, _ = repeated(ins, batched)
+    g, data, _ = repeat_inputs(ins, batched)
     return ops.batch_dot(_rows_of_samples(g, False), _rows_of_samples(data, flatten), transpose_a=True)
 
 
@@ -404,7 +404,7 @@ def dot_few_rows(stypes, *, transpose_b):
 def dot_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
     if batched == [True, False] and not transpose_a:
         return ops.dot(*ins, transpose_b=transpose_b)
-    left, right = repeated(ins, batched)
+    left, right = repeat_inputs(ins, batched)
     size, ranks = left.shape[0], [len(left.shape) - 1, len(right.shape) - 1]
     if (max(ranks) > 2 and (transpose_a or transpose_b)) or min(ranks) < 1:
         return NotImplemented
@@ -419,7 +419,7 @@ def _declare_factor_of_samples(op: Op, right: bool) -> None:
 
     @op.vmap
     def factor_vmap(ins, batched, *, transpose_a, transpose_b, **attrs):
-        g, factor_of_other, factor = repeated(ins, batched)
+        g, factor_of_other, factor = repeat_inputs(ins, batched)
         if len(factor.shape) != 3 or len(factor_of_other.shape) != 3:
             return NotImplemented
         transposed, others = (transpose_b, transpose_a) if right else (transpose_a, transpose_b)

@@ -28,7 +28,7 @@ from ..lookup.indexing import declare_choice
 from ..matrices.dense import adjoint, bilinear, declare_product, product
 from ..outputs import declare_array_function
 from ..places import declare_writes
-from ..samples import aligned, alike, repeated, summed_like
+from ..samples import aligned, alike, repeat_inputs, summed_like
 from ..shapes.broadcasting import reduced_like
 from ..shapes.creation import declare_fill
 from ..shapes.shape import copy_view, declare_reshape, reshape_fill, stored_in
@@ -142,7 +142,7 @@ def _factor_matrices(a: Array, b: Array) -> tuple[Array, Array]:
     return a.reshape(1, a.shape[0]) if a.ndim == 1 else a, b.reshape(b.shape[0], 1) if b.ndim == 1 else b
 
 
-def _folded(a: Array, b: Array) -> tuple[Array, Array]:
+def _fold_batch(a: Array, b: Array) -> tuple[Array, Array]:
     """A product of many matrices and one as a single matrix product, if the many are contiguous."""
     if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
         a = a.reshape(math.prod(a.shape[:-1]), a.shape[-1])
@@ -153,7 +153,7 @@ def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) 
     """The product of two arrays of matrices, as ``shape``, which may lack axes of length one."""
     if xp is np and b.ndim == 2 and a.ndim > 2 and 2 * a.shape[-2] <= b.shape[1]:
         a = np.ascontiguousarray(a)  # BLAS would pack b for each matrix of a; copying the few rows of a costs less
-    a, b = _folded(a, b)
+    a, b = _fold_batch(a, b)
     full = broadcast(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1])
     target = None if out is None or not out.flags.c_contiguous else out.reshape(full)
     result = product(xp, a, b, target)
@@ -214,7 +214,7 @@ def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_
         return copy_view(xp, reduced_like(xp, product(xp, left, right), *like).reshape(shape), out)
 
     def alone(*arrays: Array) -> Callable[..., tuple[Array, Array]] | None:
-        return None if sums(*factors(*arrays)) else lambda *arrays: _folded(*factors(*arrays)[:2])
+        return None if sums(*factors(*arrays)) else lambda *arrays: _fold_batch(*factors(*arrays)[:2])
 
     declare_product(op, alone)
 
@@ -259,7 +259,7 @@ def _declare_factor_of_samples(op: Op, right: bool) -> None:
 
     @op.vmap
     def factor_vmap(ins, batched):
-        g, other_factor, factor = repeated(ins, batched)
+        g, other_factor, factor = repeat_inputs(ins, batched)
         if min(len(other_factor.shape), len(factor.shape)) < 3:
             return NotImplemented
         turned = ops.swapaxes(other_factor, dim1=-1, dim2=-2)
@@ -452,13 +452,13 @@ def roll_infer(data, *, shift, axis):
     return data
 
 
-def _rolled(xp: ArrayModule, data: Array, *, shift: Places, axis: Places | None) -> Array:
+def _roll(xp: ArrayModule, data: Array, *, shift: Places, axis: Places | None) -> Array:
     if not isinstance(shift, int) and (axis is None or isinstance(axis, int) or len(shift) < len(axis)):
         (shift,) = shift
     return xp.roll(data, shift, axis)
 
 
-declare_array_function(roll, _rolled)  # no body: slices and Concat take ten times as long for four million elements
+declare_array_function(roll, _roll)  # no body: slices and Concat take ten times as long for four million elements
 
 
 @roll.grad

@@ -17,7 +17,7 @@ from ...core.spec import ANY, Shape, check_axis
 from ...custom.composed import composed, constant
 from ...errors import ArgumentError
 from ..outputs import declare_array_function
-from .numpy_like_shapes import flat_shape, looked_up, shaped
+from .numpy_like_shapes import flat_shape, looked_up, reshape_value
 
 Axis = int | None
 
@@ -49,7 +49,7 @@ def _count(arr: Shape, values: Shape | None, axis: int, places: int, single: boo
 def _append_values(arr: Any, values: Any, val: float | None, axis: Axis, places: int, single: bool) -> tuple[Any, int,
                                                                                                              int]:
     """An array with values after its elements along an axis, that axis, and the number of values."""
-    arr = shaped(arr, flat_shape(arr.shape, axis))
+    arr = reshape_value(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(arr.shape))
     count, laid = _count(arr.shape, None if val is not None else values.shape, place, places, single)
     whole = (*arr.shape[:place], count, *arr.shape[place + 1:])
@@ -57,7 +57,7 @@ def _append_values(arr: Any, values: Any, val: float | None, axis: Axis, places:
         filled = constant(lambda *lengths: np.full(lengths, val, arr.dtype), *whole)
         return ops.Concat(arr, filled, num_args=2, dim=place), place, count
     values = values if values.dtype == arr.dtype else ops.Cast(values, dtype=arr.dtype)
-    values = shaped(values, (1,) * (len(laid) - len(values.shape)) + values.shape)
+    values = reshape_value(values, (1,) * (len(laid) - len(values.shape)) + values.shape)
     if single and place:
         values = ops.transpose(values, axes=(*range(1, place + 1), 0, *range(place + 1, len(laid))))
     values = ops._np_broadcast_to(values, shape=whole)
@@ -132,7 +132,7 @@ def insert_tensor(arr, *others, val: float | None = None, axis: Axis = None):
     values, obj = others if val is None else (None, *others)
     number = flat_shape(obj.shape, None)[0]
     joined, place, count = _append_values(arr, values, val, axis, number, not obj.shape)
-    places = ops._np_broadcast_to(shaped(obj, (1,)), shape=(count,)) if number == 1 else obj
+    places = ops._np_broadcast_to(reshape_value(obj, (1,)), shape=(count,)) if number == 1 else obj
     return ops.take(joined, ops._insertion_order(places, length=joined.shape[place] - count), axis=place, mode="clip")
 
 
@@ -168,6 +168,6 @@ def _places_left(length: int, start: int | None, stop: int | None, step: int | N
 def delete(arr, *, start: int | None = None, stop: int | None = None, step: int | None = None,
            int_ind: int | None = None, axis: Axis = None):
     """``arr`` without the elements at the position ``int_ind``, or at those of a slice, along ``axis`` or flattened."""
-    flat = shaped(arr, flat_shape(arr.shape, axis))
+    flat = reshape_value(arr, flat_shape(arr.shape, axis))
     place = check_axis(-1 if axis is None else axis, len(flat.shape))
     return looked_up(flat, lambda length: _places_left(length, start, stop, step, int_ind), place)

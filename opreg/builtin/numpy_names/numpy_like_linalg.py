@@ -59,14 +59,14 @@ def _check_finite(xp: ArrayModule, A: Array) -> None:
         raise np.linalg.LinAlgError("expected finite numbers, got NaN or infinity")
 
 
-def _decomposed(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
+def _decompose(xp: ArrayModule, A: Array) -> tuple[Array, ...]:
     _check_finite(xp, A)
     if not A.size:
         return tuple(xp.zeros(shape, A.dtype) for shape in ((*A.shape[:-1], A.shape[-2]), A.shape[:-1], A.shape))
     return tuple(xp.linalg.svd(A, full_matrices=False))
 
 
-declare_array_function(svd, _decomposed)
+declare_array_function(svd, _decompose)
 
 
 @svd.grad
@@ -107,7 +107,7 @@ def solve(A, B):
 solve.infer(_solution)
 
 
-def _solved(xp: ArrayModule, A: Array, B: Array) -> Array:
+def _solve(xp: ArrayModule, A: Array, B: Array) -> Array:
     shape = _solution(A.shape, B.shape)
     if 0 in shape:
         return xp.zeros(shape, A.dtype)
@@ -115,7 +115,7 @@ def _solved(xp: ArrayModule, A: Array, B: Array) -> Array:
     return xp.linalg.solve(A, B[..., None] if vector else B).reshape(shape)
 
 
-declare_array_function(solve, _solved)
+declare_array_function(solve, _solve)
 
 
 @solve.grad

@@ -138,7 +138,7 @@ def _bits_scalar(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     return ins, outs if data is None else [_INT64 if data.kind == "b" else data]
 
 
-def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
+def _wrap_integer(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
     """The number as an integer of the dtype, cut down to its bits."""
     integer_dtype = _INT64 if dtype.kind == "b" else dtype
     return number_on(xp, wrapped(int(scalar), integer_dtype), integer_dtype)
@@ -147,7 +147,7 @@ def _wrapped(xp: ArrayModule, dtype: np.dtype, scalar: float) -> Array:
 for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():
     _ufunc(f"_npi_bitwise_{_name}", f"bitwise_{_name}", ("lhs", "rhs"), "*T:whole->T",
            f"``lhs {_sign} rhs``, bit by bit. Shapes broadcast.")
-    _ufunc_scalar(f"_npi_bitwise_{_name}_scalar", f"bitwise_{_name}", _wrapped, _bits_scalar,
+    _ufunc_scalar(f"_npi_bitwise_{_name}_scalar", f"bitwise_{_name}", _wrap_integer, _bits_scalar,
                   f"``data {_sign} scalar``, bit by bit.")
 _ufunc("_npi_bitwise_not", "invert", ("x",), "*T:whole->T",
        "``~x``: all bits inverted; for bool the logical negation.")

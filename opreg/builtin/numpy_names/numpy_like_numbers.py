@@ -21,9 +21,9 @@ from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import declare_array_function
 from ..samples import alike
-from .numpy_like_shapes import flat_shape, shaped
+from .numpy_like_shapes import flat_shape, reshape_value
 
-__all__ = ["floating_of", "widest_float", "promoted"]
+__all__ = ["floating_of", "widest_float", "common_dtype"]
 
 Axes = int | tuple[int, ...] | None
 Dtypes = list[np.dtype | None]
@@ -44,12 +44,12 @@ def widest_float(*dtypes: Any) -> np.dtype:
     return np.result_type(*floats) if floats else np.dtype(np.float32)
 
 
-def promoted(*dtypes: Any) -> np.dtype:
+def common_dtype(*dtypes: Any) -> np.dtype:
     """The common dtype of arrays: the widest floating one, or else one that holds all values.
 
     Examples
     --------
-    >>> promoted("float16", "int64"), promoted("int8", "uint8")
+    >>> common_dtype("float16", "int64"), common_dtype("int8", "uint8")
     (dtype('float16'), dtype('int16'))
     """
     floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
@@ -82,7 +82,7 @@ def _declare_promoting(name: str, operator: str, truth: str, doc: str) -> None:
     @composed(name=name, cheap=True)
     def op(lhs, rhs):
         """Arithmetic."""
-        dtype = promoted(lhs.dtype, rhs.dtype)
+        dtype = common_dtype(lhs.dtype, rhs.dtype)
         lhs, rhs = [value if value.dtype == dtype else ops.Cast(value, dtype=dtype) for value in (lhs, rhs)]
         return getattr(ops, truth if dtype == np.bool_ else operator)(lhs, rhs)
 
@@ -95,7 +95,7 @@ def _declare_promoting(name: str, operator: str, truth: str, doc: str) -> None:
         known_dtypes = [dtype for dtype in ins if dtype is not None]
         if not known_dtypes:
             return [outs[0]] * 2, outs
-        return [dtype or known_dtypes[0] for dtype in ins], [promoted(*known_dtypes)]
+        return [dtype or known_dtypes[0] for dtype in ins], [common_dtype(*known_dtypes)]
 
 
 _declare_promoting("_npi_add", "broadcast_add", "_npi_logical_or", "``lhs + rhs``.")
@@ -282,7 +282,7 @@ def ediff1d(input1, *ends, to_begin_arr_given: bool = False, to_end_arr_given: b
     scalars = list(ends)
     begin, end = [scalars.pop(0) if is_array else None for is_array in (to_begin_arr_given, to_end_arr_given)]
     parts = [_end(begin, to_begin_scalar, input1.dtype),
-             _neighbours(shaped(input1, flat_shape(input1.shape, None)), 0),
+             _neighbours(reshape_value(input1, flat_shape(input1.shape, None)), 0),
              _end(end, to_end_scalar, input1.dtype)]
     parts = [part for part in parts if part is not None]
     return ops.Concat(*parts, num_args=len(parts), dim=0)
@@ -291,7 +291,7 @@ def ediff1d(input1, *ends, to_begin_arr_given: bool = False, to_end_arr_given: b
 def _end(array: Any, number: float | None, dtype: Any) -> Any:
     """The elements at one end."""
     if array is not None:
-        return shaped(array, flat_shape(array.shape, None))
+        return reshape_value(array, flat_shape(array.shape, None))
     return None if number is None else np.array([number], dtype)
 
 
@@ -395,10 +395,10 @@ def bincount_shape(xp, data, *weights, minlength):
     return (xp.maximum(data.max() + 1, minlength),)
 
 
-def _counted(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_weights: bool) -> Array:
+def _count_values(xp: ArrayModule, data: Array, *weights: Array, minlength: int, has_weights: bool) -> Array:
     result = xp.bincount(data.astype(xp.int64), *[each.astype(xp.float64) for each in weights], minlength=minlength)
     return result.astype(weights[0].dtype if weights else xp.int64)
 
 
-declare_array_function(bincount, _counted)  # no body: its shape depends on values
+declare_array_function(bincount, _count_values)  # no body: its shape depends on values
 bincount.grad(ZERO)

@@ -18,15 +18,15 @@ from ...core.spec import ANY, Shape, check_axes, check_axis, is_known, show
 from ...core.tracing import SpecsAsked
 from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
-from ..outputs import declare_array_function, numbered
+from ..outputs import declare_array_function, names_of_outputs
 
-__all__ = ["flat_shape", "looked_up", "shaped"]
+__all__ = ["flat_shape", "looked_up", "reshape_value"]
 
 Axis = int | None
 Axes = int | tuple[int, ...] | None
 
 
-def shaped(value: Any, shape: Shape) -> Any:
+def reshape_value(value: Any, shape: Shape) -> Any:
     """A value in another shape; itself where it has it."""
     return value if value.shape == shape else ops._np_reshape(value, newshape=shape)
 
@@ -52,7 +52,7 @@ def looked_up(data: Any, places: Callable[..., np.ndarray], axis: int, *lengths:
 # ------------------------------------------------------------------------------------------ axes of length one
 
 
-def _squeezed(shape: Shape, axis: Axes) -> Shape | None:
+def _squeeze(shape: Shape, axis: Axes) -> Shape | None:
     if axis is None:
         return tuple([dim for dim in shape if dim != 1]) if is_known(shape) else None
     if not shape and axis in (0, -1):
@@ -67,7 +67,7 @@ def _squeezed(shape: Shape, axis: Axes) -> Shape | None:
 @composed(name="_np_squeeze")
 def squeeze(a, *, axis: Axes = None):
     """``a`` without the axes ``axis``, or if None without all axes of length one."""
-    shape = _squeezed(a.shape, axis)
+    shape = _squeeze(a.shape, axis)
     if shape is None:
         raise SpecsAsked
     return ops._np_reshape(a, newshape=shape)
@@ -87,10 +87,10 @@ def _own_dtypes(ins: list, outs: list) -> tuple[list, list]:
 
 
 def _define_atleast(rank: int) -> None:
-    @composed(name=f"_np_atleast_{rank}d", types=_own_dtypes, outputs=lambda *, num_args: numbered(num_args))
+    @composed(name=f"_np_atleast_{rank}d", types=_own_dtypes, outputs=lambda *, num_args: names_of_outputs(num_args))
     def op(*arys, num_args: Few = 1):
         """Raised arrays."""
-        return tuple([shaped(ary, _raise_rank(ary.shape, rank)) for ary in arys])
+        return tuple([reshape_value(ary, _raise_rank(ary.shape, rank)) for ary in arys])
 
     op.doc = f"Arrays with {rank} axes at least; axes of length one are added."
 
@@ -162,7 +162,7 @@ def _declare_stack(name: str, raised: Callable[[Shape], Shape], axis: Callable[[
     @composed(name=name)
     def op(*data, num_args: Few = 1):
         """Joined arrays."""
-        parts = [shaped(part, raised(part.shape)) for part in data]
+        parts = [reshape_value(part, raised(part.shape)) for part in data]
         return ops.Concat(*parts, num_args=len(parts), dim=axis(parts[0].shape))
 
     op.doc = doc
@@ -188,7 +188,7 @@ _declare_stack("_npi_column_stack", _column, lambda shape: 1,
 @composed(name="_npi_concatenate")
 def concatenate(*data, num_args: Few = 1, axis: Axis = 0):
     """Arrays concatenated along an axis; if None they are flattened first."""
-    parts = [shaped(part, flat_shape(part.shape, axis)) for part in data]
+    parts = [reshape_value(part, flat_shape(part.shape, axis)) for part in data]
     return ops.Concat(*parts, num_args=len(parts), dim=axis or 0)
 
 
@@ -200,7 +200,7 @@ Sections = Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <
 def _declare_split(name: str, place: Callable[[Shape], int], doc: str) -> None:
     """Declare that an operator splits along an axis that follows from the rank."""
 
-    @composed(name=name, outputs=lambda *, indices, sections: numbered(
+    @composed(name=name, outputs=lambda *, indices, sections: names_of_outputs(
         sections or (1 if isinstance(indices, int) else len(indices))))
     def op(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False, sections: Sections = 0):
         """Parts."""

@@ -20,7 +20,7 @@ from ...core.spec import Shape, as_dtype, common_dtype, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
-from ..outputs import numbered
+from ..outputs import names_of_outputs
 from .update_formulas import Formula
 from .updating import Update, single, update_together, widened
 
@@ -188,7 +188,7 @@ def groups(count: str, parts: Sequence[str], tail: Sequence[str] = ()) -> dict[s
     def arguments(**attrs: Any) -> list[str]:
         return [f"{part}_{i}" for i in range(attrs[count]) for part in parts] + list(tail)
 
-    return dict(arguments=arguments, outputs=lambda **attrs: numbered(attrs[count]), per_instance=True,
+    return dict(arguments=arguments, outputs=lambda **attrs: names_of_outputs(attrs[count]), per_instance=True,
                 mutates=_states(len(parts)))
 
 

@@ -14,8 +14,8 @@ from ...custom.composed import composed
 from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
-from ..outputs import numbered
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, dequantized, distance, number, per_unit, to_integers
+from ..outputs import names_of_outputs
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, per_unit, real_values, to_integers
 
 Byte = Literal["int8", "uint8"]
 AutoByte = Literal["auto", "int8", "uint8"]
@@ -43,7 +43,8 @@ def _least_and_most(data: Any) -> tuple[Value, Value]:
 # ----------------------------------------------------------------------------------------- quantisation
 
 
-@composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32", outputs=numbered(3))
+@composed(name="_contrib_quantize", types="float32,float32,float32->@out_type,float32,float32",
+          outputs=names_of_outputs(3))
 def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
     """``data`` quantised in its range, and the range: 127 steps of int8, or 255 of uint8, reach the end of the range
     that is farther from zero."""
@@ -52,7 +53,7 @@ def quantize(data, min_range, max_range, *, out_type: Byte = "uint8"):
             *_range_ends(out_type, min_range, max_range, reach))
 
 
-@composed(name="_contrib_quantize_v2", outputs=numbered(3))
+@composed(name="_contrib_quantize_v2", outputs=names_of_outputs(3))
 def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                 max_calib_range: float | None = None):
     """``data`` quantised in the calibrated range, by default in its own range; and the range.
@@ -113,7 +114,7 @@ def quantize_asym_types(ins, outs):
 # ------------------------------------------------------------------------------------------- from sums
 
 
-@composed(name="_contrib_requantize", outputs=numbered(3))
+@composed(name="_contrib_requantize", outputs=names_of_outputs(3))
 def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_calib_range: float | None = None,
                max_calib_range: float | None = None):
     """32-bit sums requantised to 8 bits, and their new range: the calibrated one, or by default that of the largest
@@ -145,7 +146,7 @@ def requantize_types(ins, outs, *, out_type, min_calib_range, max_calib_range):
 def dequantize(data, min_range, max_range, *, out_type: Literal["float32"] = "float32"):
     """The floating-point values of quantised data: 127.5 steps of int8, or 255.5 of uint8, reach the end of the range
     that is farther from zero."""
-    return dequantized(data, distance(min_range, max_range))
+    return real_values(data, distance(min_range, max_range))
 
 
 declare_form(dequantize, "(...) (1) (1) -> (...)")

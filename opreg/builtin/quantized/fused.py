@@ -29,12 +29,12 @@ from .ranges import (
     OUTPUTS,
     bytewise,
     calibrated,
-    dequantized,
     distance,
     kind,
     number,
     per_unit,
     product_range,
+    real_values,
     to_integers,
 )
 
@@ -83,7 +83,7 @@ class Body(NamedTuple):
         return self.norm or self.layer, 0
 
     @property
-    def unsigned(self) -> bool:
+    def is_never_negative(self) -> bool:
         """Whether the result is never negative."""
         last = self.nodes[-1]
         return _FOLLOWING.get(last.op.name, False) and last.attrs.get("act_type") not in _SIGNED
@@ -195,7 +195,7 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
     for entry, name in zip(body.entries, body.names):
         if any(entry in node.inputs for node in body.rest):  # the added array, perhaps the data themselves
             reach = distance(arrays[f"{name}_min"], arrays[f"{name}_max"])
-            values[entry] = ops.Cast(dequantized(arrays[name], reach), dtype=dtype)
+            values[entry] = ops.Cast(real_values(arrays[name], reach), dtype=dtype)
     y = _compute_nodes(body.rest, values) if body.rest else values[body.sums]
     if fractions:
         return y
@@ -203,7 +203,7 @@ def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Va
         reach = product_range(data, data_reach, factor.reach)
         steps = ops.Cast(factor.steps, dtype=dtype) * ops.Cast(data_steps, dtype=dtype)
         return to_integers(y * steps, dtype="int32"), -reach, reach
-    output_dtype = "uint8" if body.unsigned else "int8"
+    output_dtype = "uint8" if body.is_never_negative else "int8"
     ends = [number(data_steps, attrs[name]) for name in ("min_calib_range", "max_calib_range")]
     return to_integers(y * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
 
@@ -214,7 +214,7 @@ def _dtype(body: Body, attrs: Attrs) -> Any:
         return FLOAT
     if calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is None:
         return as_dtype("int32")
-    return as_dtype("uint8" if body.unsigned else "int8")
+    return as_dtype("uint8" if body.is_never_negative else "int8")
 
 
 # ------------------------------------------------------------------------------------------- the operators
@@ -293,7 +293,7 @@ class Fusion:
         if "min_weight" in arrays:
             weight_reach = distance(arrays["min_weight"], arrays["max_weight"])
             if bias is not None:
-                bias = dequantized(bias, distance(arrays["min_bias"], arrays["max_bias"]))
+                bias = real_values(bias, distance(arrays["min_bias"], arrays["max_bias"]))
             return Factor(weight, per_unit(EDGES["int8"], weight_reach), weight_reach, bias)
         if body.norm is not None:
             weight, bias = _fold_affine(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])

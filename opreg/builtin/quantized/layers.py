@@ -32,7 +32,6 @@ from .ranges import (
     OUTPUTS,
     bytewise,
     calibrated,
-    dequantized,
     distance,
     exact,
     kind,
@@ -40,6 +39,7 @@ from .ranges import (
     per_unit,
     product,
     product_range,
+    real_values,
     to_integers,
 )
 
@@ -100,7 +100,7 @@ def _declare_weighted(name: str, op: Op, doc: str) -> Op:
         y = sums(op, data, weight, attrs)
         if bias is not None:
             steps = per_unit(EDGES[kind(data)], reach) * per_unit(EDGES["int8"], weight_reach)
-            shift = ops.trunc(dequantized(bias, distance(*ends[4:])) * steps)
+            shift = ops.trunc(real_values(bias, distance(*ends[4:])) * steps)
             y = y + along_channels(op, ops.Cast(shift, dtype=y.dtype), y)
         made_reach = product_range(data, reach, weight_reach)
         return ops.Cast(y, dtype="int32"), -made_reach, made_reach
@@ -193,7 +193,7 @@ def quantized_concat(*data, num_args: Few = 1, dim: int = 1):
     high = ops._maximum_scalar(ops.max(ops.Concat(*highs, num_args=num_args, dim=0)), scalar=0)
     dtype = "int8" if any(array.dtype == _INT8 for array in arrays) else "uint8"
     steps = per_unit(EDGES[dtype], distance(low, high))
-    parts = [to_integers(dequantized(array, distance(*ends)) * steps, dtype=dtype)
+    parts = [to_integers(real_values(array, distance(*ends)) * steps, dtype=dtype)
              for array, *ends in zip(arrays, lows, highs)]
     return ops.Concat(*parts, num_args=num_args, dim=dim), low, high
 
@@ -219,12 +219,12 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     limit = calibrated(min_calib_range, max_calib_range)
     if limit is not None:
         output_dtype = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
-        total = dequantized(lhs, left) + dequantized(rhs, right)
+        total = real_values(lhs, left) + real_values(rhs, right)
         ends = number(left, min_calib_range), number(left, max_calib_range)
         return to_integers(total * per_unit(EDGES[output_dtype], limit), dtype=output_dtype), *ends
     high = left + right
     left, right, reach = [ops.Cast(value, dtype="float64") for value in (left, right, high)]
-    total = dequantized(lhs, left) + dequantized(rhs, right)
+    total = real_values(lhs, left) + real_values(rhs, right)
     return to_integers(total * per_unit(EDGES["int32"], reach), dtype="int32"), -high, high
 
 
@@ -239,7 +239,7 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     if limit is None and not enable_float_output:
         high = product_range(lhs, left, right)
         return product(lhs, ops.Cast(rhs, dtype="int32")), -high, high
-    products = dequantized(lhs, left) * dequantized(rhs, right)
+    products = real_values(lhs, left) * real_values(rhs, right)
     if enable_float_output:
         return products
     return (to_integers(products * per_unit(EDGES["int8"], limit), dtype="int8"),
@@ -280,7 +280,7 @@ def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, 
     scale = 1.0 / ops.sqrt(moving_var + eps)
     scale = scale if fix_gamma else scale * gamma
     offset = beta - moving_mean * scale
-    y = dequantized(data, distance(min_data, max_data))
+    y = real_values(data, distance(min_data, max_data))
     y = y * scale.reshape(broadcast_shape) + offset.reshape(broadcast_shape)
     ends = number(min_data, min_calib_range), number(max_data, max_calib_range)
     return to_integers(y * per_unit(EDGES["int8"], limit), dtype="int8"), *ends

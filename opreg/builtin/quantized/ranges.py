@@ -19,7 +19,7 @@ from ...errors import DTypeError
 from ..forms import declare_form
 
 __all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated", "distance", "exact", "kind", "number",
-           "product_range", "dequantized", "per_unit", "product", "to_integers"]
+           "product_range", "real_values", "per_unit", "product", "to_integers"]
 
 #: Number of steps up to an end of the range: to the middle of the outermost integer's interval, or to its outer edge.
 #: Weights and sums use the first, activations the second.
@@ -97,7 +97,7 @@ def product_xp(xp, data, factor, *, out=None):
 product.grad(ZERO)
 
 
-def dequantized(data: Value, reach: Value) -> Value:
+def real_values(data: Value, reach: Value) -> Value:
     """The real values of a quantised array, in the dtype of the range."""
     return product(data, reach / EDGES[kind(data)])
 

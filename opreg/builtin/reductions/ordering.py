@@ -13,7 +13,7 @@ import numpy as np
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, flattened, is_floating, show, unify
+from ...core.spec import ANY, Shape, axis_from_front, is_floating, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -29,9 +29,9 @@ _FLOAT32 = np.dtype("float32")
 _FEW, _MANY = 8, 1 << 12
 
 
-def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> tuple[Array, Array, int]:
+def _sorting_indices(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> tuple[Array, Array, int]:
     """Indices that sort along an axis, with the data and the axis; both are flattened for None."""
-    shape, axis = flattened(data.shape, axis)
+    shape, axis = axis_from_front(data.shape, axis)
     data = data.reshape(shape)
     if is_ascend:
         return xp.argsort(data, axis=axis, kind="stable"), data, axis
@@ -40,14 +40,15 @@ def _ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool) -> 
     return places, data, axis
 
 
-def _first_ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool, k: int
-                  ) -> tuple[Array, Array, int]:
-    """The first ``k`` of ``_ranked`` along the axis. Few of many are found by a partition, and only they are sorted."""
-    shape, place = flattened(data.shape, axis)
+def _first_sorting_indices(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool, k: int
+                           ) -> tuple[Array, Array, int]:
+    """The first ``k`` of ``_sorting_indices`` along the axis. Few of many are found by a partition, and only
+    they are sorted."""
+    shape, place = axis_from_front(data.shape, axis)
     length, kind = shape[place], data.dtype.kind if data.dtype.isbuiltin == 1 else ""
     if xp is not np or data.size < _MANY or k * _FEW > length or kind not in ("f", "i", "u") or (
             kind == "f" and np.isnan(np.max(data))):
-        places, data, place = _ranked(xp, data, axis, is_ascend)
+        places, data, place = _sorting_indices(xp, data, axis, is_ascend)
         return places[(slice(None),) * place + (slice(k),)], data, place
     data = data.reshape(shape)
     rows = np.moveaxis(data, place, -1)
@@ -58,7 +59,7 @@ def _first_ranked(xp: ArrayModule, data: Array, axis: int | None, is_ascend: boo
     if (np.count_nonzero(equal, -1)[..., None] != missing).any():  # of equal elements, those with the least indices
         equal &= np.cumsum(equal, -1) <= missing
     places = np.nonzero(chosen | equal)[-1].reshape(*rows.shape[:-1], k)
-    order, _, _ = _ranked(np, np.take_along_axis(rows, places, -1), -1, is_ascend)
+    order, _, _ = _sorting_indices(np, np.take_along_axis(rows, places, -1), -1, is_ascend)
     return np.moveaxis(np.take_along_axis(places, order, -1), -1, place), data, place
 
 
@@ -121,7 +122,7 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
 
     @op.infer
     def ranking_infer(data, *, axis, k=0, ret_typ=ret_typ):
-        flat, axis = flattened(data, axis)
+        flat, axis = axis_from_front(data, axis)
         if k > flat[axis]:
             raise AttrError(f"k={k}: there are {flat[axis]} elements to choose from")
         top = (*flat[:axis], k if k > 0 else flat[axis], *flat[axis + 1:])
@@ -130,7 +131,7 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     @op.kernel()  # no body: no other operator returns indices in sorted order
     def ranking_xp(xp, data, *, axis, is_ascend, k=0, ret_typ=ret_typ, dtype=np.int32):
         shape = data.shape
-        places, data, axis = _first_ranked(xp, data, axis, is_ascend, k if k > 0 else data.size)
+        places, data, axis = _first_sorting_indices(xp, data, axis, is_ascend, k if k > 0 else data.size)
         if ret_typ == "indices":
             return places
         if ret_typ == "mask":
@@ -167,14 +168,14 @@ def take_along_axis(data, indices, *, axis: int | None = -1):
 
 @take_along_axis.infer
 def take_along_axis_infer(data, indices, *, axis):
-    flat, axis = flattened(data, axis)
+    flat, axis = axis_from_front(data, axis)
     unify(indices, (*flat[:axis], ANY, *flat[axis + 1:]))
     check_some(flat, axis, indices)
     return indices
 
 
 def _at_indices(xp: ArrayModule, data: Array, indices: Array, *, axis: int | None) -> tuple[Array, tuple[Array, ...]]:
-    shape, axis = flattened(data.shape, axis)
+    shape, axis = axis_from_front(data.shape, axis)
     return data.reshape(shape), _axis_key(xp, indices.astype(xp.int64), shape, axis)
 
 
@@ -191,7 +192,7 @@ adjoint_pair(take_along_axis, put_along_axis)
 
 def _flat_places(xp: ArrayModule, indices: Array, shape: Shape, *, axis: int | None) -> Array:
     """Flat indices into a shape of the elements at indices along an axis, or at flat indices for None."""
-    flat, axis = flattened(shape, axis)
+    flat, axis = axis_from_front(shape, axis)
     outer, inner = math.prod(flat[:axis]), math.prod(flat[axis + 1:])
     indices = integer_indices(xp, indices, flat[axis], "index")
     return places_along(xp, indices.reshape(outer, indices.shape[axis], inner), flat, axis)

@@ -17,13 +17,13 @@ from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Rule
-from ...core.spec import Shape, flattened, is_narrow, reduced_axes
+from ...core.spec import Shape, axis_from_front, is_narrow, reduced_axes
 from ...elementwise.expression import absolute, equal, sqrt, square, where
 from ...elementwise.loops import check_some, reduced, sets
 from ...elementwise.rows import row_max, row_mean, row_min, row_product, row_sum
 from ..looped import by_loop, looped
 from ..outputs import as_output, declare_gradient, declare_input_shape, linear
-from ..samples import repeated, shift_axes
+from ..samples import repeat_inputs, shift_axes
 from ..shapes.broadcasting import declare_repeat
 
 __all__ = ["declare_arg_reduction", "reduction", "spreads", "sum_", "types_of_totals"]
@@ -83,7 +83,7 @@ linear(mean_backward, "mean", slice(1, -1))
 def _spread_at_once(op: Op) -> None:
     @op.vmap
     def spread_vmap(ins, batched, *, axis, keepdims, exclude):
-        g, data = repeated(ins, batched)
+        g, data = repeat_inputs(ins, batched)
         axes = tuple([i + 1 for i in reduced_axes(axis, exclude, len(data.shape) - 1)])
         return BatchedCall([g.reshape(reduced(data.shape, axes, True)), data],
                            {"axis": axes, "keepdims": True}) if axes \
@@ -293,7 +293,7 @@ def cumsum_fill(ins, outs, *, axis):
 
 @cumsum.infer
 def cumsum_infer(a, *, axis):
-    return flattened(a, axis)[0]
+    return axis_from_front(a, axis)[0]
 
 
 @cumsum.types
@@ -325,7 +325,7 @@ def _declare_cumulative_sum(op: Op) -> None:
         wide = xp.float32 if is_narrow(a.dtype) else None
         if not like:
             return xp.cumsum(a, axis=axis, dtype=wide)
-        turned = (*(slice(None),) * flattened(like[0].shape, axis)[1], slice(None, None, -1))
+        turned = (*(slice(None),) * axis_from_front(like[0].shape, axis)[1], slice(None, None, -1))
         return xp.cumsum(a[turned], axis=axis, dtype=wide)[turned].reshape(like[0].shape)
 
 

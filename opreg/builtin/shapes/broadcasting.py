@@ -15,12 +15,12 @@ from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Attrs, Rule
-from ...core.spec import ANY, Shape, check_axis, flattened, is_narrow, is_single_or_double, show
+from ...core.spec import ANY, Shape, axis_from_front, check_axis, is_narrow, is_single_or_double, show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..outputs import linear
-from ..samples import padded, repeated, summed_like
+from ..samples import padded, repeat_inputs, summed_like
 from .creation import declare_fill
 from .shape import as_view, copy_view, repeated_parts, stored_in
 
@@ -274,7 +274,7 @@ linear(reduce_like, "broadcast_like", slice(0, 1))
 
 @reduce_like.vmap
 def reduce_like_vmap(ins, batched):
-    data, like = repeated(ins, batched)
+    data, like = repeat_inputs(ins, batched)
     return summed_like(data, data.shape[1:], like.shape[1:])
 
 
@@ -311,7 +311,7 @@ def tile_grad(g, ins, outs, *, reps):
 @composed(aliases=("_np_repeat",), cheap=True)
 def repeat(data, *, repeats: Count, axis: int | None = None):
     """Each element of ``data`` repeated along ``axis``, or of the flat array."""
-    shape, place = flattened(data.shape, axis)
+    shape, place = axis_from_front(data.shape, axis)
     outer, inner = math.prod(shape[:place + 1]), math.prod(shape[place + 1:])
     apart = ops._np_reshape(data, newshape=(outer, 1, inner))
     copies = ops._np_broadcast_to(apart, shape=(outer, repeats, inner))

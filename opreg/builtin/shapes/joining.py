@@ -17,7 +17,7 @@ from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 from ..layouts import by_axis
-from ..outputs import common_shape, declare_input_shape, numbered
+from ..outputs import common_shape, declare_input_shape, names_of_outputs
 from ..samples import shift_axes
 from .shape import declare_view
 
@@ -111,7 +111,7 @@ _declare_concat("_rnn_param_concat", ("_npi_rnn_param_concat",), True)
 
 
 @declare(name="_backward_Concat", types="T,*U->*T", unread=range(1, MANY),
-         outputs=lambda *, num_args: numbered(num_args - 1))
+         outputs=lambda *, num_args: names_of_outputs(num_args - 1))
 def concat_split(*data, num_args: Few = 2, dim: int = 1):
     """The first input split along ``dim`` into the shapes of the others."""
 
@@ -286,7 +286,7 @@ def _count(indices: int | Sequence[int], sections: int) -> int:
 
 
 @declare(name="_split_v2", aliases=("_npi_split",),
-         outputs=lambda *, indices, sections: numbered(_count(indices, sections)))
+         outputs=lambda *, indices, sections: names_of_outputs(_count(indices, sections)))
 def split_v2(data, *, indices: int | tuple[int, ...], axis: int = 1, squeeze_axis: bool = False,
              sections: Annotated[int, Limit("from 0 to 65,536", lambda number: 0 <= number <= 1 << 16)] = 0):
     """``data`` split along ``axis`` at ``indices``, or into ``sections`` nearly equal parts."""

@@ -173,7 +173,7 @@ def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Liter
         return ops._upsampling_bilinear(*data, scale=scale)
     shapes = [image.shape for image in data]
     parts = [ops.repeat(ops.repeat(image, repeats=across, axis=3), repeats=up, axis=2)
-             for image, (up, across) in zip(data, _enlarged(shapes, scale))]
+             for image, (up, across) in zip(data, _scales(shapes, scale))]
     if len(parts) == 1:
         return parts[0]
     if multi_input_mode == "sum":
@@ -181,7 +181,7 @@ def upsampling(*data, scale: Positive, num_filter: Count = 0, sample_type: Liter
     return ops.Concat(*parts, num_args=len(parts), dim=1)
 
 
-def _enlarged(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
+def _scales(images: Sequence[Shape], scale: int) -> list[tuple[int, int]]:
     """The factor by which each image is enlarged in height and width."""
     if len(images[0]) != 4:
         raise ShapeError(f"expected rank 4 (batch, channels, height, width), got shape {show(images[0])}")

@@ -13,7 +13,7 @@ from ...core.spec import Shape, cut_length, holds_any, is_known
 from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
 from ..places import read_elements
-from ..samples import repeated
+from ..samples import repeat_inputs
 from .shape import copy_view, is_scattered
 
 
@@ -98,7 +98,7 @@ def subscript_scatter_xp(xp, g, data, *, key):
 @subscript_scatter.vmap
 def subscript_scatter_vmap(ins, batched, *, key):
     key = _key_of_samples(key)
-    return NotImplemented if key is None else ops._backward_subscript(*repeated(ins, batched), key=key)
+    return NotImplemented if key is None else ops._backward_subscript(*repeat_inputs(ins, batched), key=key)
 
 
 @declare(name="_CrossDeviceCopy", cheap=True)

@@ -213,8 +213,8 @@ def _average_part(xp: ArrayModule, data: Array, height: int, width: int, part: t
     return total.astype(dtype) * (1 / (down * across))
 
 
-def resized(xp: ArrayModule, data: Array, height: int, width: int, interp: int, part: tuple[slice, slice] = _ALL
-            ) -> Array:
+def resize_part(xp: ArrayModule, data: Array, height: int, width: int, interp: int, part: tuple[slice, slice] = _ALL
+                ) -> Array:
     """Resized images (batch, height, width, channel), in the dtype that is computed in; computing only a part of the
     rows and columns costs less."""
     old_height, old_width = data.shape[1:3]
@@ -297,7 +297,7 @@ def _declare_resize(op: Op, size: Callable[..., tuple[int, int]]) -> None:
     def resizing_xp(xp, data, *, interp, **attrs):
         height, width = rule(attrs, *data.shape[-3:-1])
         images = data if data.ndim == 4 else data[None]
-        return resized(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
+        return resize_part(xp, images, height, width, interp).reshape(*data.shape[:-3], height, width, data.shape[-1])
 
 
 _declare_resize(resize, _size)

@@ -27,7 +27,7 @@ from ..lookup.indexing import declare_scatter
 from ..outputs import adjoint_pair, declare_gradient, like_inputs, wide
 from .bilinear import images
 
-__all__ = ["Cells", "pooled", "channels_per_cell", "rounded", "scaled"]
+__all__ = ["Cells", "pooled", "channels_per_cell", "round_half_away", "image_and_sides"]
 
 #: Number of elements of a block of regions between two products, and of a block of channels in tables of maxima.
 BLOCK = 1 << 22
@@ -55,12 +55,12 @@ def channels_per_cell(data: Shape, cells: int) -> int:
     return data[1] // cells
 
 
-def rounded(xp: ArrayModule, x: Array) -> Array:
+def round_half_away(xp: ArrayModule, x: Array) -> Array:
     """Nearest integers, halves away from zero."""
     return xp.copysign(xp.floor(xp.abs(x) + 0.5), x)
 
 
-def scaled(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Array]:
+def image_and_sides(xp: ArrayModule, rois: Array) -> tuple[Array, Array, Array, Array, Array]:
     """The image of each region as an integer, and its left, top, right and bottom."""
     rois = wide(rois)
     return rois[:, 0].astype(xp.int64), rois[:, 1], rois[:, 2], rois[:, 3], rois[:, 4]
@@ -215,7 +215,7 @@ def _sample_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: i
 
 def _align_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, pooled_size: Shape,
                  spatial_scale: float, sample_ratio: int, position_sensitive: bool, aligned: bool) -> _Cells:
-    image, *sides = scaled(xp, rois)
+    image, *sides = image_and_sides(xp, rois)
     left, top, right, bottom = [side * spatial_scale - (0.5 if aligned else 0.0) for side in sides]
     rows = _sample_weights(xp, top, bottom, pooled_size[0], size[0], sample_ratio, aligned, dtype)
     columns = _sample_weights(xp, left, right, pooled_size[1], size[1], sample_ratio, aligned, dtype)
@@ -258,8 +258,9 @@ def _cell_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int
 def _boxed_cells(xp: ArrayModule, rois: Array, size: Shape, dtype: np.dtype, *, spatial_scale: float, pooled_size: int,
                  group_size: int) -> _Cells:
     cells, groups = pooled_size, group_size or pooled_size
-    image, left, top, right, bottom = scaled(xp, rois)
-    rows, columns = [_cell_weights(xp, rounded(xp, first) * spatial_scale, (rounded(xp, last) + 1) * spatial_scale,
+    image, left, top, right, bottom = image_and_sides(xp, rois)
+    rows, columns = [_cell_weights(xp, round_half_away(xp, first) * spatial_scale,
+                                   (round_half_away(xp, last) + 1) * spatial_scale,
                                    cells, n,
                                    dtype) for first, last, n in ((top, bottom, size[0]), (left, right, size[1]))]
     return _Cells(image, rows, columns, (groups, groups))
@@ -344,8 +345,8 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
     shape = (count, channels, high, across)
     if not x.size:
         return xp.zeros(shape, x.dtype), xp.full(shape, -1, xp.int32)
-    image, *sides = scaled(xp, rois)
-    left, top, right, bottom = [rounded(xp, side * spatial_scale) for side in sides]
+    image, *sides = image_and_sides(xp, rois)
+    left, top, right, bottom = [round_half_away(xp, side * spatial_scale) for side in sides]
     row, tall, a = [span[:, :, None] for span in _spans(xp, top, bottom, high, height)]
     column, long, b = [span[:, None, :] for span in _spans(xp, left, right, across, width)]
     of_image = (image >= 0) & (image < n)

@@ -289,7 +289,7 @@ class DataLoader(Checked):
         if isinstance(self._workers, Processes):
             now = HeldState(self._dataset, self._batchify_fn)
             if self._held is not None and now != self._held:
-                self._workers = self._workers.renewed()
+                self._workers = self._workers.renew()
             self._held = now
         return self._workers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import warn
-from ..base_block import Block, listing
+from ..base_block import Block, block_text
 from ..hybrid_block import HybridBlock
 
 __all__ = ["Sequential", "HybridSequential"]
@@ -22,7 +22,7 @@ class _Chain(Block):
             self.register_child(block)
 
     def __repr__(self) -> str:
-        return listing(self, self._children)
+        return block_text(self, self._children)
 
     def __getitem__(self, key: Any) -> Any:
         selected = list(self._children.values())[key]

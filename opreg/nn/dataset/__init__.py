@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...aliases import inner
-from . import config, transforms, vision
+from . import config, text, transforms, vision
 from .pipeline import BatchInfo, Dataset, zip
 from .records import MindDataset
 from .samplers import (
@@ -35,11 +35,13 @@ from .sources import (
     NumpySlicesDataset,
     PaddedDataset,
 )
+from .tfrecords import Schema, Shuffle, TFRecordDataset
 
 __all__ = ["BatchInfo", "Cifar10Dataset", "Cifar100Dataset", "Dataset", "DistributedSampler", "FashionMnistDataset",
            "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MindDataset", "MnistDataset",
-           "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "SequentialSampler",
-           "SubsetRandomSampler", "SubsetSampler", "WeightedRandomSampler", "config", "transforms", "vision", "zip"]
+           "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
+           "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "WeightedRandomSampler", "config",
+           "text", "transforms", "vision", "zip"]
 
 if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)

@@ -160,7 +160,7 @@ class MultiheadAttention(Cell):
         if need_weights:
             weights, joined = self._attend(queries, keys, values, key_padding_mask, attn_mask, sizes)
         else:
-            joined = self._attended(queries, keys, values, key_padding_mask, attn_mask, sizes)
+            joined = self._attend_without_weights(queries, keys, values, key_padding_mask, attn_mask, sizes)
         joined = joined.transpose(1, 0, 2).reshape(length, batch, self.embed_dim)
         output = self.out_proj(joined)
         if weights is not None:
@@ -190,8 +190,9 @@ class MultiheadAttention(Cell):
             weights = ops.Dropout(weights, p=self.dropout, mode="always")
         return weights, ops.batch_dot(weights, values)
 
-    def _attended(self, queries: Tensor, keys: Tensor, values: Tensor, key_padding_mask: Tensor | None,
-                  attn_mask: Tensor | None, sizes: tuple[int, int, int]) -> Tensor:
+    def _attend_without_weights(self, queries: Tensor, keys: Tensor, values: Tensor,
+                                key_padding_mask: Tensor | None, attn_mask: Tensor | None,
+                                sizes: tuple[int, int, int]) -> Tensor:
         """Weighted sums of the values for all heads, computed by one operator without the weights."""
         batch, length, count = sizes
         dtype, mask = queries._dt, None

@@ -54,7 +54,7 @@ class _Recurrent(Cell):
         ends = ("", "_reverse")[:self.num_directions]
         return [f"_l{layer}{end}" for layer in range(self.num_layers) for end in ends]
 
-    def _packed(self, x: Tensor) -> Tensor:
+    def _pack_parameters(self, x: Tensor) -> Tensor:
         """All parameters in one vector, in the operator's order: weights of each layer, then biases."""
         parts = [getattr(self, kind + place).reshape(-1) for place in self._places()
                  for kind in ("weight_ih", "weight_hh")]
@@ -99,7 +99,7 @@ class _Recurrent(Cell):
                              f"shape {show(x.shape)}")
         if self.batch_first:
             x = x.transpose(1, 0, 2)
-        inputs = [x, self._packed(x), *self._states(x, hx)]
+        inputs = [x, self._pack_parameters(x), *self._states(x, hx)]
         if seq_length is not None:
             inputs.append(seq_length)
         attrs = {"state_size": self.hidden_size, "num_layers": self.num_layers, "bidirectional": self.bidirectional,

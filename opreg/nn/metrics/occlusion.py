@@ -74,12 +74,12 @@ class OcclusionSensitivity(Metric):
         points = list(np.ndindex(*(last - first + 1)))
         scores: list[float] = []
         for start in range(0, len(points), self.n_batch):
-            covered = [self._covered(sample, first + point) for point in points[start:start + self.n_batch]]
+            covered = [self._cover(sample, first + point) for point in points[start:start + self.n_batch]]
             scores += model(Tensor(np.concatenate(covered))).asnumpy()[:, column].tolist()
         full_score = model(Tensor(sample)).asnumpy()[0, column].item()
         self._falls = np.squeeze(full_score - np.array(scores).reshape(last - first + 1))
 
-    def _covered(self, sample: np.ndarray, point: np.ndarray) -> np.ndarray:
+    def _cover(self, sample: np.ndarray, point: np.ndarray) -> np.ndarray:
         result = sample.copy()
         around = [slice(max(0, i - self.margin), i + self.margin) for i in point]
         result[:, *around] = self.pad_val

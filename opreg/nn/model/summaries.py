@@ -7,13 +7,14 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from opreg.data import codec
+from opreg.data.tfrecord import record_of
 
 from ...aliases import inner
 from ...core.protobuf import field, varint
@@ -25,34 +26,6 @@ __all__ = ["SummaryCollector", "SummaryRecord"]
 
 if not TYPE_CHECKING:  # a module in a package of MindSpore
     __getattr__ = inner(__name__)
-
-# ------------------------------------------------------------------------------------------------- records
-
-
-def _crc_table() -> Iterator[int]:
-    for number in range(256):
-        for _ in range(8):
-            number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
-        yield number
-
-
-_CRC = tuple(_crc_table())
-
-
-def _masked_crc(data: bytes) -> bytes:
-    """The CRC-32C of bytes, as records of TFRecord have it."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ _CRC[(crc ^ byte) & 255]
-    crc ^= 0xFFFFFFFF
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-def _record(message: bytes) -> bytes:
-    """A message as a record: its length, the length's checksum, the message, its checksum."""
-    length = struct.pack("<Q", len(message))
-    return length + _masked_crc(length) + message + _masked_crc(message)
-
 
 # ----------------------------------------------------------------------------------------- kinds of values
 
@@ -146,7 +119,7 @@ class SummaryRecord(Checked):
         return self._log_dir
 
     def _write(self, message: bytes) -> None:
-        self._file.write(_record(message))
+        self._file.write(record_of(message))
 
     def set_mode(self, mode: str) -> None:
         """Accept ``"train"`` or ``"eval"``, without effect on the file."""

@@ -409,7 +409,7 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     if mode == "trilinear" and factors and not recompute_scale_factor:
         steps = [1 / factor for factor in factors]
     for axis, (m, step) in enumerate(zip(target, steps), 2):
-        x = _resized(x, axis, m, mode, bool(align_corners), step)
+        x = _resize_axis(x, axis, m, mode, bool(align_corners), step)
     return x
 
 
@@ -425,7 +425,7 @@ def _means(x: Tensor, target: tuple[int, ...]) -> Tensor:
     return rows.reshape((n, channels, *target))
 
 
-def _resized(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) -> Tensor:
+def _resize_axis(x: Tensor, axis: int, m: int, mode: str, align: bool, step: float) -> Tensor:
     """Resize one axis to ``m`` elements, ``step`` old ones apart."""
     n = x.shape[axis]
     if n == m and step == 1:

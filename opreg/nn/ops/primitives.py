@@ -630,5 +630,12 @@ _add("Depend", scalars.depend)
 _add("ForiLoop", control.fori_loop)
 _add("Scan", control.scan)
 _add("WhileLoop", control.while_loop)
-__all__ += ["addn", "strided_slice", "Primitive", "PrimitiveWithCheck", "PrimitiveWithInfer", "TensorAdd",
-            "prim_attr_register"]
+__all__ += [
+    "Primitive",
+    "PrimitiveWithCheck",
+    "PrimitiveWithInfer",
+    "TensorAdd",
+    "addn",
+    "prim_attr_register",
+    "strided_slice",
+]

@@ -16,7 +16,7 @@ from ..package import onnx as package
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
-__all__ = ["Draft", "completed", "outline_model", "write"]
+__all__ = ["Draft", "complete_model", "outline_model", "write"]
 
 helper, numpy_helper, checker = package("helper"), package("numpy_helper"), package("checker")
 
@@ -41,7 +41,7 @@ class Draft(NamedTuple):
         return sum(array.nbytes for array in self.arrays.values())
 
 
-def completed(draft: Draft) -> ModelProto:
+def complete_model(draft: Draft) -> ModelProto:
     """The model with its initializers.
 
     Raises
@@ -63,7 +63,7 @@ def outline_model(draft: Draft) -> ModelProto:
 def write(draft: Draft, file: str, external: bool | None) -> str:
     """Write a model, completely or not at all; large weights go to a second file, ``file`` with ``.data``."""
     if not (draft.size >= EXTERNAL if external is None else external):
-        proto = completed(draft)
+        proto = complete_model(draft)
         checker.check_model(proto)
         with atomic_write(file) as out:
             out.write(proto.SerializeToString())

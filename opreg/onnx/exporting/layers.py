@@ -13,7 +13,7 @@ from ...builtin.vision.resize import between
 from ...core.spec import is_floating
 from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, product
-from .randomness import dropped
+from .randomness import add_dropout
 from .table import Use, says
 
 # ------------------------------------------------------------------------------------------------ products
@@ -126,7 +126,7 @@ def _attention(g: Builder, use: Use, query: Value, key: Value, value: Value, *ma
     if attrs["causal"]:
         scores = g.where(g.constant(np.tri(queries, length, dtype=bool)), scores, -math.inf)
     weights = g.softmax(scores, 3)
-    weights = dropped(g, weights, attrs["p"]) if drops else weights
+    weights = add_dropout(g, weights, attrs["p"]) if drops else weights
     if many == 1:
         return g.matmul(weights, value)
     weights = g.reshape(weights, (batch, heads // many, many, queries, length))

@@ -31,7 +31,7 @@ from ...interop.translation import Untranslatable
 from ..package import onnx as package
 from .builder import Builder, Model, Value
 from .elementwise import PRIMITIVES
-from .files import Draft, completed, outline_model, write
+from .files import Draft, complete_model, outline_model, write
 from .table import DOMAIN, walk
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def to_model(thing: Any, *examples: Any, params: Mapping[str, Any] | None = None
     >>> to_model(mx.sym.relu(mx.sym.Variable("x")), (2, 3)).graph.node[0].op_type
     'Relu'
     """
-    return completed(_draft(thing, examples, params, dynamic, opset_version, inputs))
+    return complete_model(_draft(thing, examples, params, dynamic, opset_version, inputs))
 
 
 def _draft(thing: Any, examples: Sequence[Any], params: Mapping[str, Any] | None, dynamic: Dynamic, opset: int | None,

@@ -11,13 +11,13 @@ from ...interop.translation import Untranslatable
 from .builder import Builder, Value, dynamic, helper, product
 from .table import Use, says
 
-__all__ = ["dropped"]
+__all__ = ["add_dropout"]
 
 _INT64 = np.dtype(np.int64)
 _FLOAT32 = np.dtype(np.float32)
 
 
-def _named(dtype: np.dtype) -> int:
+def _dtype_code(dtype: np.dtype) -> int:
     """ONNX's code of a floating dtype that it can draw."""
     if dtype.name not in ("float16", "float32", "float64"):
         raise Untranslatable(f"ONNX cannot draw random numbers of {dtype}")
@@ -36,8 +36,8 @@ def _drawn(g: Builder, kind: str, shape: Sequence[Any], dtype: np.dtype, **words
     """Values drawn from one of ONNX's distributions, in a shape that may depend on inputs."""
     if any(map(dynamic, shape)):
         return g(f"{kind}Like", g.broadcast(g.constant(np.zeros((1,) * len(shape), dtype)), shape),
-                 dtype=_named(dtype), **words)
-    return g(kind, shape=[int(length) for length in shape], dtype=_named(dtype), **words)
+                 dtype=_dtype_code(dtype), **words)
+    return g(kind, shape=[int(length) for length in shape], dtype=_dtype_code(dtype), **words)
 
 
 @says("_random_uniform", "_random_normal")
@@ -49,14 +49,14 @@ def _random(g: Builder, use: Use) -> Value:
 @says("_random_uniform_like", "_random_normal_like")
 def _random_like(g: Builder, use: Use, x: Value) -> Value:
     kind, words = _distribution(use)
-    return g(f"{kind}Like", x, dtype=_named(use.out.dtype), **words)
+    return g(f"{kind}Like", x, dtype=_dtype_code(use.out.dtype), **words)
 
 
 @says("_random_exponential", "_random_exponential_like")
 def _exponential(g: Builder, use: Use, *like: Value) -> Value:
-    _named(use.out.dtype)
+    _dtype_code(use.out.dtype)
     if like:
-        drawn = g("RandomUniformLike", *like, dtype=_named(use.out.dtype))
+        drawn = g("RandomUniformLike", *like, dtype=_dtype_code(use.out.dtype))
     else:
         drawn = _drawn(g, "RandomUniform", use.out.shape, use.out.dtype)
     return -g("Log", 1.0 - drawn) / float(use.attrs["lam"])  # 1 - drawn is never zero
@@ -72,7 +72,7 @@ def _randint(g: Builder, use: Use) -> Value:
 
 
 @says("_sample_uniform", "_sample_normal", "_sample_exponential")
-def _sampled(g: Builder, use: Use, *parameters: Value) -> Value:
+def _sample(g: Builder, use: Use, *parameters: Value) -> Value:
     rank, dtype = len(use.out.shape), use.out.dtype
     first, *others = [g.unsqueeze(g.cast(each, dtype), list(range(len(each.shape), rank))) for each in parameters]
     if "normal" in use.op.name:
@@ -104,14 +104,14 @@ def _multinomial(g: Builder, use: Use, x: Value) -> Value | list[Value]:
 
 
 @says("_shuffle")
-def _shuffled(g: Builder, use: Use, x: Value) -> Value:
+def _shuffle(g: Builder, use: Use, x: Value) -> Value:
     count = x.shape[0]
     drawn = _drawn(g, "RandomUniform", (count,), _FLOAT32)
     _, order = g.topk(drawn, g.length(x, 0) if dynamic(count) else count, 0, False)
     return g.gather(x, order, 0)
 
 
-def dropped(g: Builder, x: Value, rate: float) -> Value:
+def add_dropout(g: Builder, x: Value, rate: float) -> Value:
     """Dropout in training mode: some elements are zero, the others are scaled."""
     if g.opset < 12:
         raise Untranslatable("it draws random numbers as in training, which ONNX supports from opset 12 on")
@@ -125,7 +125,7 @@ def _dropout(g: Builder, use: Use, x: Value) -> Value:
         return x
     axes = {axis % len(x.shape) for axis in attrs["axes"] or ()}
     if not axes:
-        return dropped(g, x, attrs["p"])
+        return add_dropout(g, x, attrs["p"])
     # the first elements along the axes that share their random values
     firsts = g.slice(x, [0] * len(axes), [1] * len(axes), sorted(axes))
-    return x * dropped(g, g.constant_like(1.0, firsts, x.dtype), attrs["p"])
+    return x * add_dropout(g, g.constant_like(1.0, firsts, x.dtype), attrs["p"])

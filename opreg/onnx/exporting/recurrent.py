@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opreg.symbol.binding import resolved
+from opreg.symbol.binding import resolve_operators
 from opreg.symbol.symbol import Symbol
 
 from ...builtin.layers.rnn_parts import Kind, Part, kind_of, parts_of
@@ -72,7 +72,7 @@ def _gates(g: Builder, kind: Kind, vector: Value, part: Part, order: Sequence[in
 
 def _body(g: Builder, body: Symbol, inputs: Sequence[Value]) -> list[Value]:
     """The outputs of a body for values of its variables."""
-    graph = resolved(body)._graph()
+    graph = resolve_operators(body)._graph()
     variables = [node for node in graph.nodes if node.op is None]
     values: dict[Entry, Value] = {(node, 0): value for node, value in zip(variables, inputs)}
     return walk(g, [[node] * g.sizes for node in graph.nodes], values, graph.heads)

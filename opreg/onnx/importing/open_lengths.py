@@ -49,11 +49,11 @@ def is_open(number: object) -> bool:
     return isinstance(number, type(ANY))
 
 
-def _reshaped(x: np.ndarray, newshape: tuple[int, ...]) -> np.ndarray:
+def _reshape(x: np.ndarray, newshape: tuple[int, ...]) -> np.ndarray:
     return x.reshape(newshape)
 
 
-def _sliced(x: np.ndarray, begin: Any, end: Any, step: Any = None) -> np.ndarray:
+def _slice(x: np.ndarray, begin: Any, end: Any, step: Any = None) -> np.ndarray:
     steps = step or (None,) * len(begin)
     return x[tuple([slice(*each) for each in zip(begin, end, steps)])]
 
@@ -95,7 +95,7 @@ def _equal(a: Any, b: Any) -> Any:
 
 #: Functions of operators on object arrays; they return None if nothing is known.
 _RULES: dict[str, Callable[..., np.ndarray | None]] = {
-    "_np_reshape": _reshaped, "slice": _sliced, "slice_axis": _sliced_axis, "take": _taken,
+    "_np_reshape": _reshape, "slice": _slice, "slice_axis": _sliced_axis, "take": _taken,
     "expand_dims": np.expand_dims, "_copy": lambda x: x,
     "Cast": lambda x, dtype: _cast(x, np.dtype(dtype)),
     "squeeze": lambda x, axis=None: x.squeeze(axis),

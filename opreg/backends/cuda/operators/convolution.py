@@ -30,7 +30,7 @@ from opreg.core.spec import Shape, Spec, strides_of
 from opreg.typing import Array, ArrayModule
 
 from ..compiler import can_compile, keep_details
-from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, aligned, build, frontend
+from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, are_aligned, build, frontend
 
 
 class _Plan(NamedTuple):
@@ -98,7 +98,7 @@ class _Kernel:
             return f"dtype {dtypes}: cuDNN takes one of {', '.join(DTYPES)}"
         if not all(array.size for array in arrays.values()):
             return "nothing to compute"
-        if not all(array.flags.c_contiguous for array in arrays.values()) or not aligned([*arrays.values()]):
+        if not all(array.flags.c_contiguous for array in arrays.values()) or not are_aligned([*arrays.values()]):
             return "an array is not contiguous, or not aligned to 16 bytes"
         kind = self.describe({name: array.shape for name, array in arrays.items()}, call.attrs, dtype)
         return keep_details(call, kind if isinstance(kind, str) else _planned(library, call.ctx.device_id, kind))

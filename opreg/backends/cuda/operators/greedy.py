@@ -21,7 +21,7 @@ from opreg.core.launch import Call, Rank
 from opreg.typing import Array, ArrayModule
 
 from ..compiler import Launch, can_compile, grid_of, kernel_of
-from ..instructions import STORED, computed_in, indented
+from ..instructions import STORED, computed_in, indent
 from .lookups import INDICES
 
 __all__ = ["SURVIVE", "bound_matching", "bound_suppression", "compare_source", "match_source", "search_source"]
@@ -62,7 +62,7 @@ def compare_source(dtype: np.dtype, group: np.dtype | None, form: Format, border
         "__device__ __forceinline__ N times(N a, N b) {", "#ifdef __CUDA_ARCH__", f"    return rounded({mul}(a, b));",
         "#else", "    return rounded(a * b);", "#endif", "}", "",
         f"__device__ __forceinline__ N side(N begin, N end) {{ return {length}; }}", "",
-        "__device__ __forceinline__ Box box_at(const Stored* at) {", *indented(corners),
+        "__device__ __forceinline__ Box box_at(const Stored* at) {", *indent(corners),
         f"    box.area = times(larger({sides[0]}, N(0)), larger({sides[1]}, N(0)));", "    return box;", "}", "",
         "__device__ __forceinline__ bool clash(const Box& one, const Box& other, N limit) {",
         "    const N wide_ = side(larger(one.left, other.left), smaller(one.right, other.right));",

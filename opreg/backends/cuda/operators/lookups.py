@@ -26,7 +26,7 @@ from opreg.core.steps import own_bytes
 from opreg.typing import Array
 
 from ..compiler import Launch, attach, grid_of, kernel_of
-from ..instructions import STORED, computed_in, declines, indented, literal
+from ..instructions import STORED, computed_in, declines, indent, literal
 from ..sorting import bound_sort
 
 __all__ = ["keys_source", "picked_source", "put_source", "read_source", "run_source", "stretch_source", "sum_source"]
@@ -52,7 +52,7 @@ def _index_function(dtype: np.dtype, mode: str) -> list[str]:
                        "    if (rest >> bit >= (unsigned long long)length) rest -= (unsigned long long)length << bit;",
                        "return place < 0 && rest ? length - (long long)rest : (long long)rest;"]}[mode]
     return [f"__device__ __forceinline__ long long named({stored} index, long long length) {{",
-            f"    const long long place = (long long){number};", *indented(inside), "}"]
+            f"    const long long place = (long long){number};", *indent(inside), "}"]
 
 
 def _index_functions(dtype: np.dtype, mode: str, axes: int) -> list[str]:
@@ -87,7 +87,7 @@ def _item_loop(digits: Sequence[str], sizes: Sequence[str], body: Sequence[str],
         further += [f"{digit} += step_{digit} + carry", f"carry = {digit} >= {size}",
                     f"{digit} -= carry ? {size} : 0"]
     further.append(f"{digits[0]} += step_{digits[0]} + carry")
-    return [*lines, f"long long {digits[0]} = rest;", f"for (; item < items; {', '.join(further)}) {{", *indented(body),
+    return [*lines, f"long long {digits[0]} = rest;", f"for (; item < items; {', '.join(further)}) {{", *indent(body),
             "}"]
 
 
@@ -118,7 +118,7 @@ def read_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: i
         f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, "
         "long long packs, long long count, long long length, "
         f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
-        *indented(_item_loop(digits, ["count", "packs"], body)), "}", ""])
+        *indent(_item_loop(digits, ["count", "packs"], body)), "}", ""])
 
 
 @cached(256)
@@ -134,7 +134,7 @@ def sum_source(dtype: np.dtype, index: np.dtype, mode: str, axes: int, lanes: in
         "long long packs, long long count, long long length, "
         f"{', '.join(f'long long n{axis}' for axis in range(axes))}) {{",
         f"    __shared__ float shared[{2 * _SUMMING // 32}];", "    int turn = 0;",
-        *indented(_item_loop(digits, ["count", "strips"], [
+        *indent(_item_loop(digits, ["count", "strips"], [
         f"const long long place = {find.format('at', sizes)};",
         f"const long long pack = strip * {_SUMMING} + threadIdx.x;",
         "float met = 0.0f;",
@@ -189,7 +189,7 @@ def _sorted_rows_source(dtype: np.dtype, lanes: int, threads: int, name: str, ou
         f'extern "C" __global__ void __launch_bounds__({threads}) {name}(const {stored}* g, const unsigned* keys, '
         f"const unsigned* places, {out}, {_parameters(digits)}, long long strips, long long packs, "
         "long long count, long long stretches, long long length) {",
-        *indented(_item_loop(digits, [size, "strips"], [*strip, *body], *_BLOCKS)), "}", ""])
+        *indent(_item_loop(digits, [size, "strips"], [*strip, *body], *_BLOCKS)), "}", ""])
 
 
 @cached(64)
@@ -229,7 +229,7 @@ def picked_source(dtype: np.dtype, index: np.dtype, mode: str) -> str:
     return "\n".join([*_index_function(index, mode), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) pick(const {stored}* data, '
         f"const {INDICES[index.name]}* indices, {stored}* out, {_parameters(digits)}, long long length, "
-        "long long inner) {", *indented(_item_loop(digits, ["inner"], body)), "}", ""])
+        "long long inner) {", *indent(_item_loop(digits, ["inner"], body)), "}", ""])
 
 
 @cached_by_value(64)
@@ -256,7 +256,7 @@ def put_source(dtype: np.dtype, index: np.dtype, mode: str, from_data: bool, lan
     return "\n".join([*_index_function(index, mode), "",
         f'extern "C" __global__ void __launch_bounds__({_BLOCK}) put({source}const {INDICES[index.name]}* indices, '
         f"{stored}* out, {_parameters(digits)}, long long length, long long packs) {{",
-        *indented(_item_loop(digits, sizes, [*body, f"store(out + item * {lanes}, q);"])), "}", ""])
+        *indent(_item_loop(digits, sizes, [*body, f"store(out + item * {lanes}, q);"])), "}", ""])
 
 
 # ----------------------------------------------------------------------------------------------- operators

@@ -26,7 +26,7 @@ from opreg.typing import Array
 
 from ..compiler import Launch, attach, grid_of, in_pieces, kernel_of
 from ..folds import bound_fold, groups_of
-from ..instructions import STORED, computed_in, indented, literal
+from ..instructions import STORED, computed_in, indent, literal
 
 __all__ = ["Shape", "gather_source", "source"]
 
@@ -113,11 +113,11 @@ def _taps(shape: Shape, body: Sequence[str], before: bool = False) -> list[str]:
     # Code that few threads run is not unrolled, to leave registers to the rest.
     unrolled = ["#pragma unroll 1"] if before else ["#pragma unroll"] if math.prod(shape.kernel) <= 16 else []
     for axis, (k, s, p) in zip(axes, zip(shape.kernel, shape.stride, shape.pad)):
-        lines += indented([*unrolled, f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis}) {{",
-                           f"    const int {at}{axis} = q{axis} * {s} - {p} + k{axis};",
-                           f"    if ({at}{axis} < 0 || {at}{axis} >= n{axis}) continue;"], depth)
+        lines += indent([*unrolled, f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis}) {{",
+                         f"    const int {at}{axis} = q{axis} * {s} - {p} + k{axis};",
+                         f"    if ({at}{axis} < 0 || {at}{axis} >= n{axis}) continue;"], depth)
         depth += 1
-    return [*lines, *indented(body, depth), *[f"{'    ' * level}}}" for level in reversed(range(depth))]]
+    return [*lines, *indent(body, depth), *[f"{'    ' * level}}}" for level in reversed(range(depth))]]
 
 
 @cached(256)
@@ -138,7 +138,7 @@ def source(shape: Shape) -> str:
              f"for (int lane = 0; lane < {lanes}; ++lane) "
              f"y.at[lane] = narrow<{stored}>({result.get(shape.kind, 't[lane]')});",
              f"store(out + {_pack_offset(shape, 'm', 'q')}, y);"]
-    return "\n".join([*_head(shape, "pool", [f"const {stored}* data", f"{stored}* out"], "m"), *indented(lines, 2),
+    return "\n".join([*_head(shape, "pool", [f"const {stored}* data", f"{stored}* out"], "m"), *indent(lines, 2),
                       "    }", "}", ""])
 
 
@@ -146,12 +146,12 @@ def _windows(shape: Shape, body: Sequence[str]) -> list[str]:
     """A loop over the windows ``q`` that contain the position ``i``."""
     lines, depth = [], 0
     for axis, (k, s, p) in enumerate(zip(shape.kernel, shape.stride, shape.pad)):
-        lines += indented([
+        lines += indent([
             f"const int from{axis} = i{axis} + {p} < {k} ? 0 : (i{axis} + {p} - {k}) / {s} + 1;",
             f"const int to{axis} = (i{axis} + {p}) / {s} < m{axis} ? (i{axis} + {p}) / {s} : m{axis} - 1;",
             f"for (int q{axis} = from{axis}; q{axis} <= to{axis}; ++q{axis}) {{"], depth)
         depth += 1
-    return [*lines, *indented(body, depth), *[f"{'    ' * level}}}" for level in reversed(range(depth))]]
+    return [*lines, *indent(body, depth), *[f"{'    ' * level}}}" for level in reversed(range(depth))]]
 
 
 @cached(256)
@@ -179,7 +179,7 @@ def gather_source(shape: Shape) -> str:
     lines = [f"{kind} t[{lanes}] = {{}};", *before, *_windows(shape, body), f"Pack<{stored}, {lanes}> y;",
              "#pragma unroll", f"for (int lane = 0; lane < {lanes}; ++lane) y.at[lane] = narrow<{stored}>(t[lane]);",
              f"store(out + {where_i}, y);"]
-    return "\n".join([*_head(shape, "unpool", arrays, "n"), *indented(lines, 2), "    }", "}", ""])
+    return "\n".join([*_head(shape, "unpool", arrays, "n"), *indent(lines, 2), "    }", "}", ""])
 
 
 # ----------------------------------------------------------------------------------------------- operators

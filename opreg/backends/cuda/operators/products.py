@@ -22,7 +22,7 @@ from opreg.typing import Array, ArrayModule
 
 from ... import blas
 from .. import cublaslt
-from ..compiler import can_compile, declined, keep_details
+from ..compiler import can_compile, keep_details, reason_in
 from ..cublaslt import Epilogue
 from ..folds import bound_fold, groups_of
 from ..products import ChosenAlgorithm, Multiply, Product, choose, describe, multiply
@@ -66,7 +66,7 @@ def _bias(call: Call) -> Array | None:
 
 def _accepts(call: Call) -> str | None:
     bias, out = _bias(call), call.outs[0]
-    reason = declined(cublaslt.library(call.xp))
+    reason = reason_in(cublaslt.library(call.xp))
     if reason is not None:
         return reason
     if not out.flags.c_contiguous or (bias is not None and (bias.dtype != out.dtype or not bias.flags.c_contiguous)):
@@ -97,7 +97,7 @@ for _op in FACTORS:
 
 
 def _accepts_dense_backward(call: Call) -> str | None:
-    reason = declined(cublaslt.library(call.xp))
+    reason = reason_in(cublaslt.library(call.xp))
     if reason is not None:
         return reason
     (g, data, _), (out, bias) = call.ins, call.outs
@@ -127,7 +127,7 @@ def dense_backward_cuda(call: Call) -> list[Callable]:
 def _accepts_sum(call: Call) -> str | None:
     """The reason why the library does not compute a sum, or None; it computes sums along all axes but the last, as for
     the gradient of a bias."""
-    reason = declined(cublaslt.library(call.xp)) or _sums_columns(call)
+    reason = reason_in(cublaslt.library(call.xp)) or _sums_columns(call)
     if reason is not None:
         return reason
     rows = call.ins[0].reshape(-1, call.ins[0].shape[-1])

@@ -22,54 +22,44 @@ from opreg.core.launch import Call
 from opreg.typing import Array, ArrayModule
 
 from ...blas import matmul
+from ...rnn_cells import CELLS
 from ..compiler import attach, grid_of, kernel_of
-from ..instructions import indented
+from ..instructions import Value, indent, statements
 
 __all__ = ["backward", "backward_source", "forward", "forward_source"]
 
 _BLOCK = 256
-_SIGMOID = "{T}(1) / ({T}(1) + exp(-({0})))"
 
-# For each mode the lines of a step: `a0` to `a3` are the gates' pre-activations.
-_FORWARD = {
-    "lstm": ["const {T} enter = sigmoid(a0), keep = sigmoid(a1), candidate = tanh(a2), leave = sigmoid(a3);",
-             "gates[g0] = enter; gates[g1] = keep; gates[g2] = candidate; gates[g3] = leave;",
-             "const {T} cell = keep * cells[before] + enter * candidate;",
-             "cells[after] = cell;", "states[after] = leave * tanh(cell);"],
-    "gru": ["const {T} cell = from_state[f2] + behind[set * size + feature];",
-            "const {T} reset = sigmoid(a0), update = sigmoid(a1), candidate = tanh(gates[g2] + b2 + reset * cell);",
-            "gates[g0] = reset; gates[g1] = update; gates[g2] = candidate; cells[after] = cell;",
-            "states[after] = (states[before] - candidate) * update + candidate;"],
-    "rnn_tanh": ["states[after] = tanh(a0);"],
-    "rnn_relu": ["states[after] = larger(a0, {T}(0));"],
-}
-# For each mode the lines of a step of the gradient; `dh` is the gradient of the state.
-_BACKWARD = {
-    "lstm": ["const {T} enter = gates[g0], keep = gates[g1], candidate = gates[g2], leave = gates[g3];",
-             "const {T} shown = tanh(cells[after]), d = dc[i] + dh * leave * ({T}(1) - shown * shown);",
-             "slopes[g0] = d * candidate * enter * ({T}(1) - enter);",
-             "slopes[g1] = d * cells[before] * keep * ({T}(1) - keep);",
-             "slopes[g2] = d * enter * ({T}(1) - candidate * candidate);",
-             "slopes[g3] = dh * shown * leave * ({T}(1) - leave);", "dc[i] = d * keep;", "carry[i] = {T}(0);"],
-    "gru": ["const {T} reset = gates[g0], update = gates[g1], candidate = gates[g2];",
-            "const {T} d = dh * ({T}(1) - update) * ({T}(1) - candidate * candidate);",
-            "extra[step] = d;", "slopes[g0] = d * cells[after] * reset * ({T}(1) - reset);",
-            "slopes[g1] = dh * (states[before] - candidate) * update * ({T}(1) - update);",
-            "slopes[g2] = d * reset;", "carry[i] = dh * update;"],
-    "rnn_tanh": ["slopes[g0] = dh * ({T}(1) - states[after] * states[after]);", "carry[i] = {T}(0);"],
-    "rnn_relu": ["slopes[g0] = states[after] > {T}(0) ? dh : {T}(0);", "carry[i] = {T}(0);"],
+# For each mode the operands and results of its expressions in ``rnn_cells.CELLS``; ``a0`` to ``a3`` are the gates'
+# pre-activations, and ``carry`` is the part of the gradient of the state that passes the products.
+_PLACES = {
+    "lstm_forward": ("a0 a1 a2 a3 cells[before]", "gates[g0] gates[g1] gates[g2] gates[g3] cells[after] states[after]"),
+    "lstm_backward": ("gates[g0] gates[g1] gates[g2] gates[g3] cells[before] cells[after] dy[step] dh dc[i]",
+                      "slopes[g0] slopes[g1] slopes[g2] slopes[g3] dc[i] carry[i]"),
+    "gru_forward": ("a0 a1 a2 part states[before]", "gates[g0] gates[g1] gates[g2] cells[after] states[after]"),
+    "gru_backward": ("gates[g0] gates[g1] gates[g2] cells[after] states[before] dy[step] dh",
+                     "slopes[g0] slopes[g1] extra[step] - - slopes[g2] carry[i]"),
+    **{f"rnn_{name}_forward": ("a0", "states[after]") for name in ("tanh", "relu")},
+    **{f"rnn_{name}_backward": ("states[after] dy[step] dh", "slopes[g0] carry[i]") for name in ("tanh", "relu")},
 }
 
 
-def _source(name: str, type: str, arrays: Sequence[str], lines: Sequence[str]) -> str:
+def _cell_lines(name: str, type: str) -> list[str]:
+    """The lines that compute an expression and store its results."""
+    operands, places = map(str.split, _PLACES[name])
+    lines, results = statements(CELLS[name], [Value(f"x{i}", type) for i in range(len(operands))])
+    return [*[f"const {type} x{i} = {operand};" for i, operand in enumerate(operands)], *lines,
+            *[f"{place} = {result.text};" for place, result in zip(places, results, strict=True) if place != "-"]]
+
+
+def _source(name: str, arrays: Sequence[str], lines: Sequence[str]) -> str:
     """The text of a kernel over the features of a time step, ``at`` of ``time``, for a batch in all directions."""
-    head = [f"__device__ __forceinline__ {type} sigmoid({type} x) {{ return {_SIGMOID.format('x', T=type)}; }}", "",
-            f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}('
+    head = [f'extern "C" __global__ void __launch_bounds__({_BLOCK}) {name}('
             f"{', '.join([*arrays, *[f'long long {each}' for each in ('at', 'time', 'batch', 'size', 'total')]])}) {{",
             f"    for (long long i = blockIdx.x * {_BLOCK}ll + threadIdx.x; i < total; i += gridDim.x * {_BLOCK}ll) {{",
             "        const long long row = batch * size, set = i / row, rest = i % row, feature = rest % size;",
             "        const long long before = (set * (time + 1) + at) * row + rest, after = before + row;"]
-    return "\n".join([*head, *indented([line.format(T=type) for line in lines], 2), "    }", "}", ""])
+    return "\n".join([*head, *indent(lines, 2), "    }", "}", ""])
 
 
 @cached(16)
@@ -78,15 +68,16 @@ def forward_source(mode: str, dtype: np.dtype) -> str:
     type, gates = _type(dtype), GATES[mode]
     arrays = [f"const {type}* from_state", f"const {type}* bias", f"{type}* states"]
     lines = [f"const long long f{g} = (set * {gates} + {g}) * row + rest;" for g in range(gates)]
-    if gates == 1:
-        lines.append("const {T} a0 = states[after] + from_state[f0] + bias[set * size + feature];")
-    else:
+    if gates > 1:
         arrays += [f"{type}* gates", f"{type}* cells", *([f"const {type}* behind"] if mode == "gru" else [])]
         lines += _gates(gates)
-        lines += [f"const {{T}} b{g} = bias[(set * {gates} + {g}) * size + feature];" for g in range(gates)]
-        lines += [f"const {{T}} a{g} = gates[g{g}] + from_state[f{g}] + b{g};"
-                  for g in range(2 if mode == "gru" else gates)]
-    return _source("cell", type, arrays, [*lines, *_FORWARD[mode]])
+    for g in range(gates):
+        given = [f"gates[g{g}]" if gates > 1 else "states[after]", f"from_state[f{g}]",
+                 f"bias[(set * {gates} + {g}) * size + feature]"]
+        if mode == "gru" and g == 2:
+            lines.append(f"const {type} part = {given.pop(1)} + behind[set * size + feature];")
+        lines.append(f"const {type} a{g} = {' + '.join(given)};")
+    return _source("cell", arrays, [*lines, *_cell_lines(f"{mode}_forward", type)])
 
 
 @cached(16)
@@ -99,10 +90,9 @@ def backward_source(mode: str, dtype: np.dtype) -> str:
     if gates > 1:
         arrays += [f"const {type}* gates", f"const {type}* cells",
                    f"{type}* {'dc' if mode == 'lstm' else 'extra'}"]
-    by_gates = [f"from_step[(set * {gates} + {g}) * row + rest]" for g in range(gates)]
-    sums = " + ".join(["dy[step]", "carry[i]", *by_gates])
-    lines = ["const long long step = (set * time + at) * row + rest;", f"const {{T}} dh = {sums};", *_gates(gates)]
-    return _source("cell_back", type, arrays, [*lines, *_BACKWARD[mode]])
+    sums = " + ".join(["carry[i]", *[f"from_step[(set * {gates} + {g}) * row + rest]" for g in range(gates)]])
+    lines = ["const long long step = (set * time + at) * row + rest;", f"const {type} dh = {sums};", *_gates(gates)]
+    return _source("cell_back", arrays, [*lines, *_cell_lines(f"{mode}_backward", type)])
 
 
 def _type(dtype: np.dtype) -> str:

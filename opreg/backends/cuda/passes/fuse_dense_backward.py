@@ -12,7 +12,7 @@ from opreg.core.registry import get
 from opreg.symbol.program import Program
 
 from ...passes.operator_pairs import Joint, Pair, join
-from ..compiler import can_compile, declined
+from ..compiler import can_compile, reason_in
 from ..cublaslt import library
 from ..operators.private import dense_backward
 
@@ -23,7 +23,7 @@ def _key(program: Program, node: Node) -> Hashable:
     """The output gradient of the layer, for nodes that can be fused. A sum with the request ``add`` is not fused, since
     the library cannot add to the gradient of the bias."""
     xp = program.contexts[node].xp
-    if not can_compile(xp) or declined(library(xp)):
+    if not can_compile(xp) or reason_in(library(xp)):
         return None
     if node.op is fully_connected_weight:
         return None if program.specs[node][0].dtype == np.float64 else node.inputs[0]

@@ -42,14 +42,14 @@ def redraw_dropout(program: Program) -> Program:
         claims = []
         if mask not in draws:
             data = node.inputs[0]
-            claims = [_added(program, Node(claim, node.name, {}, [became.get(data, data)], where=node.where), node,
-                             Spec((2,), DRAW))]
+            claims = [_new_node(program, Node(claim, node.name, {}, [became.get(data, data)], where=node.where), node,
+                                Spec((2,), DRAW))]
             draws[mask] = claims[0], 0
         data = next(entry for entry in node.inputs if entry != mask)
         product = Node(dropped, node.name, _numbers(program, mask), [became.get(data, data), draws[mask]],
                        tags=node.tags, where=node.where)
         became[node, 0] = product, 0
-        return [*claims, _added(program, product, node, program.specs[node][0])]
+        return [*claims, _new_node(program, product, node, program.specs[node][0])]
 
     if masks:
         program.rebuild(change)
@@ -84,7 +84,7 @@ def _numbers(program: Program, mask: Entry) -> dict[str, float]:
     return {"share": float(np.float32(keep)), "factor": float(np.asarray(1.0 / keep if keep else 0.0, dtype))}
 
 
-def _added(program: Program, node: Node, old: Node, spec: Spec) -> Node:
+def _new_node(program: Program, node: Node, old: Node, spec: Spec) -> Node:
     """A new node with its context, that of the node it replaces, and its spec."""
     program.specs[node], program.contexts[node] = [spec], program.contexts[old]
     return node

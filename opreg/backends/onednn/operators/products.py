@@ -138,14 +138,14 @@ def _accepts(call: Call) -> str | None:
 def _left_to_blas(call: Call, matrices: Matrices) -> str | None:
     """The reason why BLAS computes the products of a plan, or None; the plan's first large product decides."""
     in_plan, small = convolution.HERE in call.memo, _is_small(matrices)
-    if in_plan and not (small and shared_library.openmp() is not None and trials.allowed()):
+    if in_plan and not (small and shared_library.openmp() is not None and trials.are_allowed()):
         return None
     if small or _DECIDED not in call.memo:
         if matrices.a.ndim > 2:
             return "no convolution of this plan runs there, and no large product before it"
         if shared_library.openmp() is None:
             return "the library has no threads to be held"
-        if not trials.allowed():
+        if not trials.are_allowed():
             return "OPREG_TUNE=0 allows no trial"
         choice = _faster_library(matrices.a, matrices.b, in_plan, small and _caches_right(call))
         reason = choice.reason if choice.way == _BLAS else None
@@ -205,7 +205,7 @@ def _arrange(matrices: Matrices, room: Allocate) -> tuple[Matrices, list[Callabl
     """The operands of the product, and the functions that copy the left one first, if a trial shows that to be
     faster."""
     a, b = matrices.a, matrices.b
-    if a.ndim > 2 or a.strides[1] <= a.strides[0] or matrices.work < _LEAST or not trials.allowed():
+    if a.ndim > 2 or a.strides[1] <= a.strides[0] or matrices.work < _LEAST or not trials.are_allowed():
         return matrices, []
     sample, layout = _sample(a, b)
     straight, copy = _copy_before(sample.a, _new)

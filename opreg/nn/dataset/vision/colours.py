@@ -441,9 +441,9 @@ class _ColorSpace(Checked):
         if pixels.ndim not in (3, 4) or pixels.shape[self._axis] != 3:
             raise ShapeError(f"{type(self).__name__}: expected images of three channels along axis {self._axis}, "
                              f"got the shape {pixels.shape}")
-        return np.stack(self._converted(*np.moveaxis(pixels, self._axis, 0)), axis=self._axis)
+        return np.stack(self._convert(*np.moveaxis(pixels, self._axis, 0)), axis=self._axis)
 
-    def _converted(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
+    def _convert(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
         raise NotImplementedError
 
 
@@ -463,7 +463,7 @@ class RgbToHsv(_ColorSpace):
     (4, 4, 3)
     """
 
-    def _converted(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
+    def _convert(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
         red, green, _ = channels
         most, least = np.maximum.reduce(channels), np.minimum.reduce(channels)
         spread = most - least
@@ -490,7 +490,7 @@ class HsvToRgb(_ColorSpace):
     (4, 4, 3)
     """
 
-    def _converted(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
+    def _convert(self, *channels: np.ndarray) -> Sequence[np.ndarray]:
         hue, saturation, value = channels
         sector = np.trunc(hue * 6)
         part = hue * 6 - sector

@@ -10,8 +10,8 @@ from . import (
     equations,
     estimators,
     experts,
-    fused,
     fused_attention,
+    fused_operators,
     images,
     layers,
     microsoft,
@@ -24,6 +24,6 @@ from . import (
     training,
 )
 
-__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "experts", "fused",
-           "fused_attention", "images", "layers", "microsoft", "parts", "quantized", "recurrent", "reductions",
+__all__ = ["attention", "columns", "control", "elementwise", "equations", "estimators", "experts", "fused_attention",
+           "fused_operators", "images", "layers", "microsoft", "parts", "quantized", "recurrent", "reductions",
            "shapes", "text", "training"]

@@ -54,7 +54,7 @@ def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Gra
     return tuple(node.body(then_branch if truth else else_branch, []))
 
 
-def _stacked(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any:
+def _stack_results(node: Node, values: Sequence[Any], info: Any, axis: int = 0) -> Any:
     """The results of all iterations, stacked along a new axis."""
     if not values:
         kind = info.type.tensor_type
@@ -99,7 +99,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
             column.append(value)
         step += 1
     infos = body.output_infos[1 + count:]
-    return (*carried, *[_stacked(node, column, info) for column, info in zip(columns, infos)])
+    return (*carried, *[_stack_results(node, column, info) for column, info in zip(columns, infos)])
 
 
 def _count_unrolled(node: Node, body: Graph) -> None:
@@ -200,7 +200,7 @@ def scan_of_batches(node: Node, lengths: Host, *values: Any, body: Graph, num_sc
     for i in range(batch):
         rows = [_slice_at(node, value, 0, i) for value in values]
         each.append(_scan(node, rows, body, num_scan_inputs, directions, None, None, None))
-    return tuple([_stacked(node, column, None) for column in zip(*each)])
+    return tuple([_stack_results(node, column, None) for column in zip(*each)])
 
 
 @row("Scan", since=9)
@@ -226,14 +226,14 @@ def _scan(node: Node, values: list[Any], body: Graph, count: int, directions: An
     infos = body.output_infos[len(states):]
     columns: Sequence[Any]
     if STATE.trace is not None:
-        rows = [_move_axis(node, _turned(value, axis) if back else value, axis, 0)
+        rows = [_move_axis(node, _reverse(value, axis) if back else value, axis, 0)
                 for value, axis, back in zip(data, along, backwards)]
         try:
             states, columns = _scanned_as_one(node, states, rows, body)
         except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
             pass
         else:
-            ordered = [_turned(column, 0) if out_directions and out_directions[i] else column
+            ordered = [_reverse(column, 0) if out_directions and out_directions[i] else column
                        for i, column in enumerate(columns)]
             return (*states, *[_move_axis(node, column, 0, node.axis(out_axes[i] if out_axes else 0, column))
                                for i, column in enumerate(ordered)])
@@ -254,11 +254,11 @@ def _scan(node: Node, values: list[Any], body: Graph, count: int, directions: An
         ordered = column[::-1] if out_directions and out_directions[i] else column
         axis = out_axes[i] if out_axes else 0
         rank = node.rank(column[0]) + 1 if column else 1
-        outs.append(_stacked(node, ordered, info, axis % rank))
+        outs.append(_stack_results(node, ordered, info, axis % rank))
     return (*states, *outs)
 
 
-def _turned(value: Any, axis: int) -> Any:
+def _reverse(value: Any, axis: int) -> Any:
     """A value reversed along an axis."""
     return ops.reverse(value, axis=(axis,))
 

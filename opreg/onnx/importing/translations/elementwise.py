@@ -75,7 +75,7 @@ def _binary(name: str, ours: str) -> None:
         return _apply_binary(node, ours, a, b)
 
     def aligned(node: Node, a: Any, b: Any, *, axis: int | None = None, broadcast: int = 0) -> Any:
-        return getattr(ops, ours)(a, _aligned(node, a, b, axis))
+        return getattr(ops, ours)(a, _align_operand(node, a, b, axis))
 
     if name in ("Add", "Sub", "Mul", "And", "Or", "Xor", "Equal", "Greater", "Less"):
         row(name)(aligned)
@@ -84,7 +84,7 @@ def _binary(name: str, ours: str) -> None:
         row(name)(apply)
 
 
-def _aligned(node: Node, a: Any, b: Any, axis: int | None) -> Any:
+def _align_operand(node: Node, a: Any, b: Any, axis: int | None) -> Any:
     """The second operand before opset 7, whose axes align with those of the first from ``axis`` on."""
     if axis is None:
         return b
@@ -123,7 +123,7 @@ def mean(node: Node, *values: Any) -> Any:
 @row("Div")
 def div(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: int = 0) -> Any:
     dtype = node.dtype(a)
-    b = _aligned(node, a, b, axis)
+    b = _align_operand(node, a, b, axis)
     if is_floating(dtype):
         return _apply_binary(node, "broadcast_div", a, b)
     a, b = node.lift(a), node.lift(b)
@@ -138,7 +138,7 @@ def div(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: i
 
 @row("Pow")
 def power(node: Node, a: Given, b: Given, *, axis: int | None = None, broadcast: int = 0) -> Any:
-    b = _aligned(node, a, b, axis)
+    b = _align_operand(node, a, b, axis)
     dtype, other = node.dtype(a), node.dtype(b)
     if is_floating(dtype) and isinstance(b, np.ndarray) and other.kind in "iu" and b.size == 1:
         b, other = b.astype(dtype), dtype

@@ -31,7 +31,7 @@ def einsum(node: Node, *values: Any, equation: str) -> Any:
     product = terms[0]
     for i, term in enumerate(terms[1:], 2):
         product = _product(node, product, term, set(result).union(*[letters for letters, _ in terms[i:]]))
-    letters, value = _summed(product, result)
+    letters, value = _sum_out(product, result)
     return _transposed(value, letters, result)
 
 
@@ -90,7 +90,7 @@ def _transposed(value: Any, letters: str, order_letters: Sequence[str]) -> Any:
     return value if order == tuple(range(len(order))) else ops.transpose(value, axes=order)
 
 
-def _summed(term: _Named, remaining: Collection[str]) -> _Named:
+def _sum_out(term: _Named, remaining: Collection[str]) -> _Named:
     """The sum over axes whose letters are not in ``remaining``."""
     gone = tuple(at for at, letter in enumerate(term.letters) if letter not in remaining)
     letters = "".join(letter for letter in term.letters if letter in remaining)
@@ -103,7 +103,7 @@ def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) ->
     Only axes that are summed over are merged into one, so other lengths may be open. If there are several axes of
     rows, or of columns, all but the last are axes of the stack of matrices, with length one in the other operand.
     """
-    left, right = _summed(left, {*later, *right.letters}), _summed(right, {*later, *left.letters})
+    left, right = _sum_out(left, {*later, *right.letters}), _sum_out(right, {*later, *left.letters})
     for letters, value in (left, right):
         if len(set(letters)) < len(letters):
             node.shape(value)  # a diagonal needs the lengths of its axes

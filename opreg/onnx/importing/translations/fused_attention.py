@@ -15,7 +15,7 @@ from opreg.errors import ArgumentError, ShapeError
 from ..graph import Node
 from ..rows import Given, Host, row
 from .attention import heads_of, joined, places
-from .fused import plus
+from .fused_operators import plus
 from .parts import gather, gather_along, padded
 from .quantized import product_of_integers
 from .reductions import mat_mul

@@ -17,7 +17,7 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 from ..graph import Node
 from ..rows import Given, Host, row
 from .parts import padded
-from .shapes import numbers, reshaped
+from .shapes import numbers, reshape_value
 
 __all__ = ["all_axes", "conv", "layer_normalized", "window_pads"]
 
@@ -418,8 +418,8 @@ def _over_flattened_axes(function: Callable[..., Any]) -> Callable[..., Any]:
         if axis == len(lengths) - 1:
             return function(node, x, -1)
         shape = node.shape(x)
-        flat = reshaped(node, x, (math.prod(shape[:axis]), math.prod(shape[axis:])), True)
-        return reshaped(node, function(node, flat, -1), shape, True)
+        flat = reshape_value(node, x, (math.prod(shape[:axis]), math.prod(shape[axis:])), True)
+        return reshape_value(node, function(node, flat, -1), shape, True)
 
     return apply
 

@@ -14,7 +14,7 @@ from opreg.errors import ArgumentError, AttrError, ShapeError
 from ..graph import Node
 from ..rows import Given, Host, find, row
 from .elementwise import where
-from .fused import channels_second
+from .fused_operators import channels_second
 from .layers import average_pool, global_average_pool, max_pool
 from .parts import concat, gather
 from .quantized import dequantize, product_of_integers, q_linear_conv, quantize

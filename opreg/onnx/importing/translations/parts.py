@@ -18,7 +18,7 @@ from ..graph import Node, UnknownNumbers
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes
-from .shapes import END, numbers, open_shape, sane, squeezed, unsqueezed
+from .shapes import END, numbers, open_shape, sane, squeeze_value, unsqueeze_value
 
 __all__ = ["gather_along", "padded", "parts_of"]
 
@@ -58,7 +58,7 @@ def parts_of(node: Node, x: Any, lengths: Sequence[int] | None, axis: int, count
 
 @row("Slice")
 def slice_by_attributes(node: Node, x: Any, *, starts: Any, ends: Any, axes: Any = None) -> Any:
-    return sliced(node, x, starts, ends, axes, None)
+    return slice_value(node, x, starts, ends, axes, None)
 
 
 @row("Slice", since=10)
@@ -68,15 +68,15 @@ def slice_by_inputs(node: Node, x: Any, starts: Host, ends: Given, axes: Host = 
     for i, (place, code) in enumerate(zip(places, stops)):
         axis = node.axis(place, x)
         if isinstance(code, Length) and code.axis <= axis and starts[i] == 0 and (steps is None or steps[i] == 1):
-            like = unsqueezed(node, code.value, range(axis - code.axis))
+            like = unsqueeze_value(node, code.value, range(axis - code.axis))
             x = ops.slice_like(x, like, axes=(axis,))
             stops[i] = END
     stops = stops if stops and not any(map(is_open, stops)) else node.host(ends)
-    return sliced(node, x, numbers(starts), numbers(stops), places, None if steps is None else numbers(steps))
+    return slice_value(node, x, numbers(starts), numbers(stops), places, None if steps is None else numbers(steps))
 
 
-def sliced(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None,
-           steps: Sequence[int] | None) -> Any:
+def slice_value(node: Node, x: Any, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None,
+                steps: Sequence[int] | None) -> Any:
     """A slice of an array."""
     lengths = node.lengths(x)
     steps = [1] * len(starts) if steps is None else steps
@@ -115,7 +115,7 @@ def gather(node: Node, x: Given, indices: Given, *, axis: int = 0) -> Any:
     length = node.lengths(x)[axis]
     if isinstance(indices, np.ndarray) and not indices.ndim and length is not ANY and -length <= indices < length:
         first = int(indices) % length  # a view
-        return squeezed(node, ops.slice_axis(x, axis=axis, begin=first, end=first + 1), [axis])
+        return squeeze_value(node, ops.slice_axis(x, axis=axis, begin=first, end=first + 1), [axis])
     return ops.take(x, node.lift(indices), axis=axis, mode="wrap")  # the mode wrap also converts negative indices
 
 
@@ -183,7 +183,7 @@ def _indices_of_last_axis(node: Node, indices: Any) -> list[Any]:
     count = node.length(indices, node.rank(indices) - 1)
     if isinstance(indices, np.ndarray):
         return [indices[..., i] for i in range(count)]
-    return [squeezed(node, ops.slice_axis(indices, axis=-1, begin=i, end=i + 1), [-1]) for i in range(count)]
+    return [squeeze_value(node, ops.slice_axis(indices, axis=-1, begin=i, end=i + 1), [-1]) for i in range(count)]
 
 
 def _add_batch_axis(indices: Any) -> Any:
@@ -194,7 +194,7 @@ def _add_batch_axis(indices: Any) -> Any:
 @row("GatherND")
 def gather_nd(node: Node, x: Any, indices: Given, *, batch_dims: int = 0) -> Any:
     if node.rank(indices) == 1:  # for one element
-        return squeezed(node, gather_nd(node, x, _add_batch_axis(indices), batch_dims=batch_dims), [0])
+        return squeeze_value(node, gather_nd(node, x, _add_batch_axis(indices), batch_dims=batch_dims), [0])
     last = _indices_of_last_axis(node, indices)
     full = [_indices_along(node, last[0], axis) for axis in range(batch_dims)]
     full += [_count_from_first(node, each, x, axis) for axis, each in enumerate(last, batch_dims)]
@@ -206,20 +206,20 @@ def scatter_nd(node: Node, x: Any, indices: Given, updates: Any, *, reduction: s
     if node.rank(indices) == 1:
         indices, updates = _add_batch_axis(indices), ops.expand_dims(updates, axis=0)
     places = [_count_from_first(node, each, x, axis) for axis, each in enumerate(_indices_of_last_axis(node, indices))]
-    return _scattered(node, x, _stacked(node, places), updates, reduction)
+    return _scatter(node, x, _stacked(node, places), updates, reduction)
 
 
 @row("ScatterElements", "Scatter")
 def scatter_elements(node: Node, x: Any, indices: Given, updates: Any, *, axis: int = 0, reduction: str = "none"
                      ) -> Any:
     places = _index_along(node, x, indices, node.axis(axis, x))
-    return _scattered(node, x, _stacked(node, places), updates, reduction)
+    return _scatter(node, x, _stacked(node, places), updates, reduction)
 
 
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-def _scattered(node: Node, x: Any, places: Any, updates: Any, reduction: str) -> Any:
+def _scatter(node: Node, x: Any, places: Any, updates: Any, reduction: str) -> Any:
     """Updates written to indices of an array, or combined with its elements."""
     if reduction == "none":
         return ops._scatter_set_nd(x, updates, node.lift(places))
@@ -276,7 +276,7 @@ def tensor_scatter(node: Node, past: Any, update: Any, indices: Host = None, *, 
     places[axis] += starts.reshape(-1, *[1] * (len(new) - 1))
     if mode == "circular":
         places[axis] %= shape[axis]
-    return _scattered(node, past, places.astype(np.int64), update, "none")
+    return _scatter(node, past, places.astype(np.int64), update, "none")
 
 
 @row("Compress")

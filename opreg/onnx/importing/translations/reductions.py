@@ -144,10 +144,10 @@ def _top(node: Node, x: Any, k: int, axis: int, largest: int) -> Any:
 
 @row("CumSum")
 def cum_sum(node: Node, x: Any, axis: Host, *, exclusive: int = 0, reverse: int = 0) -> Any:
-    return _running(node, x, int(axis.reshape(-1)[0]), exclusive, reverse)
+    return _cumulate(node, x, int(axis.reshape(-1)[0]), exclusive, reverse)
 
 
-def _running(node: Node, x: Any, axis: int, exclusive: int, reverse: int) -> Any:
+def _cumulate(node: Node, x: Any, axis: int, exclusive: int, reverse: int) -> Any:
     axis = node.axis(axis, x)
     source = ops.flip(x, axis=axis) if reverse else x
     total = node.cast(ops._np_cumsum(source, axis=axis), node.dtype(x))

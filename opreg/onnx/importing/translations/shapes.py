@@ -18,7 +18,7 @@ from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
-__all__ = ["numbers", "open_shape", "reshaped", "sane", "squeezed", "unsqueezed", "END", "MOST"]
+__all__ = ["numbers", "open_shape", "reshape_value", "sane", "squeeze_value", "unsqueeze_value", "END", "MOST"]
 
 #: Largest number of elements of an array that a model may request by a shape.
 MOST = 1 << 28
@@ -105,7 +105,7 @@ def size(node: Node, x: Given) -> Any:
 
 @row("Reshape")
 def reshape_by_attribute(node: Node, x: Any, *, shape: Any) -> Any:
-    return reshaped(node, x, tuple(shape))
+    return reshape_value(node, x, tuple(shape))
 
 
 @row("Reshape", since=5)
@@ -118,15 +118,15 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
             rest //= math.prod([code for code in closed if code != -1])
             # The dynamic length is inferred from the others.
             codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
-            return reshaped(node, node.lift(x), tuple(codes))
+            return reshape_value(node, node.lift(x), tuple(codes))
     if open_codes and 0 not in closed and all(
             _is_own(x, code, axis) for axis, code in enumerate(codes) if is_open(code)):
-        return reshaped(node, node.lift(x), tuple([0 if is_open(code) else code for code in codes]))
+        return reshape_value(node, node.lift(x), tuple([0 if is_open(code) else code for code in codes]))
     shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
         codes = [x.shape[i] if dim == 0 and not allowzero else dim for i, dim in enumerate(numbers(shape))]
         return x.reshape(codes)
-    return reshaped(node, node.lift(x), numbers(shape), bool(allowzero))
+    return reshape_value(node, node.lift(x), numbers(shape), bool(allowzero))
 
 
 def open_shape(node: Node, shape: Any) -> list[Any]:
@@ -149,7 +149,7 @@ def _without(node: Node, x: Any, length: Any) -> int | None:
     return math.prod(others) if is_known(tuple(others)) else None
 
 
-def reshaped(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
+def reshape_value(node: Node, x: Any, codes: tuple[int, ...], literal: bool = False) -> Any:
     """An array in another shape, in which 0 keeps the length at its position unless ``literal``."""
     lengths = node.lengths(x)
     if not literal and not is_known(lengths) and codes and 0 in codes:
@@ -184,15 +184,15 @@ def flatten(node: Node, x: Any, *, axis: int = 1) -> Any:
 
 @row("Squeeze")
 def squeeze_by_attribute(node: Node, x: Any, *, axes: Any = None) -> Any:
-    return squeezed(node, x, axes)
+    return squeeze_value(node, x, axes)
 
 
 @row("Squeeze", since=13)
 def squeeze(node: Node, x: Any, axes: Host = None) -> Any:
-    return squeezed(node, x, None if axes is None else numbers(axes))
+    return squeeze_value(node, x, None if axes is None else numbers(axes))
 
 
-def squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
+def squeeze_value(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
     """The value without axes of length one: the given ones, or all."""
     if axes is None:
         axes = [i for i, dim in enumerate(node.shape(x)) if dim == 1]
@@ -209,15 +209,15 @@ def squeezed(node: Node, x: Any, axes: Sequence[int] | None) -> Any:
 
 @row("Unsqueeze")
 def unsqueeze_by_attribute(node: Node, x: Any, *, axes: Any) -> Any:
-    return unsqueezed(node, x, axes)
+    return unsqueeze_value(node, x, axes)
 
 
 @row("Unsqueeze", since=13)
 def unsqueeze(node: Node, x: Any, axes: Host) -> Any:
-    return unsqueezed(node, x, numbers(axes))
+    return unsqueeze_value(node, x, numbers(axes))
 
 
-def unsqueezed(node: Node, x: Any, axes: Sequence[int]) -> Any:
+def unsqueeze_value(node: Node, x: Any, axes: Sequence[int]) -> Any:
     """The value with axes of length one at these places."""
     rank = node.rank(x) + len(axes)
     for axis in sorted(axis + rank if axis < 0 else axis for axis in axes):
@@ -251,7 +251,7 @@ def _expand(node: Node, x: Any, codes: Sequence[Any]) -> Any:
     """An array broadcast to a shape with dynamic lengths, which are those of other arrays."""
     rank, source = max(len(codes), node.rank(x)), x
     have = (1,) * (rank - node.rank(x)) + node.lengths(x)
-    x = unsqueezed(node, x, range(rank - node.rank(x)))
+    x = unsqueeze_value(node, x, range(rank - node.rank(x)))
     for axis, code in enumerate(codes, rank - len(codes)):
         if is_open(code):
             if not isinstance(code, Length):

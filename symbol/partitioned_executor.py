@@ -14,10 +14,10 @@ from .inspect.monitor import MonitorCallback
 from .inspect.plan_reports import ReportedPlan
 from .plan import Before, Plan
 
-__all__ = ["Parted", "merge_outputs"]
+__all__ = ["PartitionedExecutor", "merge_outputs"]
 
 
-class Parted(Executor):
+class PartitionedExecutor(Executor):
     """An executor whose graph is cut into parts, each with plans of its own."""
 
     _ran: bool | None = None  # the mode of the last forward, until its backward
