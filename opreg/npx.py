@@ -57,14 +57,14 @@ __all__ = [*_OPERATORS, "reshape", "gelu", "masked_softmax", "masked_log_softmax
            "is_np_shape"]
 
 
-def _converted(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     return as_value(value) if isinstance(value, (NDArray, Symbol)) else value
 
 
 def _function_of(name: str, operator: str) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
-        args = tuple(map(_converted, args))
-        keywords = {key: _converted(value) for key, value in keywords.items()}
+        args = tuple(map(_convert, args))
+        keywords = {key: _convert(value) for key, value in keywords.items()}
         if any(isinstance(value, Symbol) for value in (*args, *keywords.values())):
             return create(get(operator), args, keywords, name)
         return surfaces.surface(operator)(*args, **keywords)

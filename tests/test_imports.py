@@ -84,6 +84,8 @@ def test_common_has_the_names_that_programs_import() -> None:
 
 def test_old_names_of_mindspore_are_found() -> None:
     assert importlib.import_module("opreg.nn.loss.loss")._Loss is mx.nn.LossBase
+    norm, conv = (importlib.import_module(f"opreg.nn.layer.{name}") for name in ("normalization", "conv"))
+    assert issubclass(mx.nn.BatchNorm1d, norm._BatchNorm) and issubclass(mx.nn.Conv2dTranspose, conv._Conv)
     assert mx.nn.wrap.TrainOneStepWithLossScaleCell is mx.nn.TrainOneStepWithLossScaleCell
     assert mx.train.callback._InternalCallbackParam(epoch_num=2).epoch_num == 2
     assert mx.train.callback._callback._handle_loss((mx.Tensor([1.0, 2.0]), 3)).shape == (2,)

@@ -25,6 +25,7 @@ __all__ = [
     "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool_",
     "half", "single", "double", "float_", "byte", "short", "intc", "long", "intp", "int_",
     "ubyte", "ushort", "uintc", "uintp", "uint", "complex64", "complex128", "cfloat", "cdouble", "string",
+    "number_type",
 ]
 
 
@@ -106,6 +107,9 @@ bool_ = DType("Bool", np.bool_)
 #: Complex dtypes, with which programs compare; no tensor has one.
 complex64 = cfloat = DType("Complex64", np.complex64)
 complex128 = cdouble = DType("Complex128", np.complex128)
+#: All dtypes of numbers, but for bfloat16.
+number_type = (int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, complex64,
+               complex128)
 #: Texts in columns of datasets; no tensor has them.
 string = DType("String", np.str_)
 

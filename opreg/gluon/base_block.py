@@ -31,7 +31,7 @@ from .hook_handle import HookHandle
 from .parameter_dict import ParameterDict, shorten_names
 from .summary import print_summary
 
-__all__ = ["Block", "indented", "block_text"]
+__all__ = ["Block", "indent", "block_text"]
 
 
 class _BlockScope:
@@ -460,12 +460,12 @@ def _number_blocks(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Bl
     return visit(root, model)
 
 
-def indented(text: str, spaces: int = 2) -> str:
+def indent(text: str, spaces: int = 2) -> str:
     """Text with all lines but the first indented.
 
     Examples
     --------
-    >>> indented("a\\nb")
+    >>> indent("a\\nb")
     'a\\n  b'
     """
     return re.sub("\n", f"\n{' ' * spaces}", text)
@@ -473,5 +473,5 @@ def indented(text: str, spaces: int = 2) -> str:
 
 def block_text(block: Block, children: Mapping[str, Block]) -> str:
     """A block as MXNet prints it, with children."""
-    inner = "\n".join(f"  ({name}): {indented(repr(child))}" for name, child in children.items())
+    inner = "\n".join(f"  ({name}): {indent(repr(child))}" for name, child in children.items())
     return f"{type(block).__name__}(\n{inner}\n)"

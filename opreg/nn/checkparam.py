@@ -24,9 +24,10 @@ __all__ = ["EQ", "NE", "LT", "LE", "GT", "GE", "INC_NEITHER", "INC_LEFT", "INC_R
            "check_equal_int", "check_float", "check_float_range", "check_int", "check_int_range", "check_is_float",
            "check_is_int", "check_is_number", "check_isinstance", "check_negative_float", "check_negative_int",
            "check_non_negative_float", "check_non_negative_int", "check_non_negative_int_sequence",
-           "check_non_positive_float", "check_non_positive_int", "check_number_range", "check_positive_float",
+           "check_non_positive_float", "check_non_positive_int", "check_number", "check_number_range",
+           "check_positive_float",
            "check_positive_float_sequence", "check_positive_int", "check_positive_int_sequence", "check_string",
-           "check_subclass", "check_value_type"]
+           "check_subclass", "check_type_name", "check_value_type", "twice"]
 
 #: Relations between two numbers, and between a number and two limits.
 EQ, NE, LT, LE, GT, GE, INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH, IN, NOT_IN = range(1, 13)
@@ -57,6 +58,14 @@ def check(arg_name: str, arg_value: Any, value_name: str, value: Any, rel: int =
         holds = compare(arg_value, value)
     if not holds:
         raise excp_cls(f"{_subject(arg_name, prim_name)} should be {text} {value_name}: {value}, but got {arg_value}.")
+    return arg_value
+
+
+def check_number(arg_name: str, arg_value: Any, value: Any, rel: int, prim_name: str | None = None) -> Any:
+    """Refuse a value that is not in a relation to another."""
+    text, compare = _BETWEEN_TWO[rel]
+    if not compare(arg_value, value):
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {text} {value}, but got {arg_value}.")
     return arg_value
 
 
@@ -211,6 +220,30 @@ def check_subclass(arg_name: str, type_: Any, template_types: Any, prim_name: st
             return
     raise ArgumentError(f"{_subject(arg_name, prim_name)} must be a subclass of {_names(templates)}, but got {type_}."
                     f"{f' {addition_error_info}' if addition_error_info else ''}")
+
+
+def check_type_name(arg_name: str, arg_type: Any, valid_types: Any, prim_name: str | None = None) -> Any:
+    """Refuse a type or dtype that is none of the valid ones."""
+    valid = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
+    if arg_type not in valid:
+        raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {' or '.join(map(str, valid))}, "
+                            f"but got {arg_type}.")
+    return arg_type
+
+
+def twice(m: Any) -> Any:
+    """An int as a pair; a pair as it is.
+
+    Examples
+    --------
+    >>> twice(3), twice((1, 2))
+    ((3, 3), (1, 2))
+    """
+    if isinstance(m, int):
+        return m, m
+    if not isinstance(m, tuple) or len(m) != 2:
+        raise ArgumentError(f"twice: expected an int or a pair of ints, got {m!r}")
+    return m
 
 
 def check_element_type_of_iterable(arg_name: str, arg_value: Iterable[Any], valid_types: Any,

@@ -610,3 +610,11 @@ def test_the_size_is_that_of_the_last_epoch() -> None:
     assert (len(list(batches)), len(batches)) == (3, 3)
     next(iter(filtered))  # an epoch that ends early
     assert len(filtered) == 4
+
+
+@pytest.mark.parametrize("name, setting", [
+    ("prefetch_size", 4), ("enable_shared_mem", False), ("numa_enable", True), ("enable_autotune", True),
+    ("autotune_interval", 3)])
+def test_settings_without_effect_are_kept(name: str, setting: Any) -> None:
+    getattr(ds.config, f"set_{name}")(setting)
+    assert getattr(ds.config, f"get_{name}")() == setting

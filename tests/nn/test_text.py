@@ -81,6 +81,8 @@ RESULTS: dict[str, tuple[Any, Any]] = {
     "bert, spaces": (text.BertTokenizer(PIECES, lower_case=True, keep_whitespace=True)("I  am"),
                      ("<U5", ["i", "[UNK]", "am"])),
     "case": (text.CaseFold()("Welcome ßÀ"), ("<U11", "welcome ssà")),
+    "case of wide letters": (text.CaseFold()(["您！", "ＡＢ", "Ⅳ", "a\u00adb"]), ("<U2", ["您!", "ab", "iv", "ab"])),
+    "basic, wide": (text.BasicTokenizer(True)("您！ Ｂé"), ("<U2", ["您", "!", "be"])),
     "cases": (text.CaseFold()(["A", "B"]), ("<U1", ["a", "b"])),
     "NFKC": (text.NormalizeUTF8()("ﬁⅣ"), ("<U4", "fiIV")),
     "NFD": (text.NormalizeUTF8(NF.NFD)("é"), ("<U2", "e\u0301")),
@@ -146,6 +148,20 @@ def test_a_vocabulary_is_read_from_a_file(tmp_path: Path):
     for given, message in (({"vocab_size": -2}, "must be positive"), ({"file_path": str(tmp_path / "none")}, "none")):
         with pytest.raises(ArgumentError, match=message):
             text.Vocab.from_file(**{"file_path": str(file), **given})
+
+
+def test_lines_of_files_are_rows(tmp_path: Path):
+    """As in MindSpore, empty lines are none, and files come in the order of their names."""
+    (tmp_path / "l1.txt").write_bytes(b"one two\n\n  three \r\nfour")
+    (tmp_path / "l2.txt").write_bytes("五 六\n\n".encode())
+    for given, lines in (([tmp_path / "l2.txt", tmp_path / "l1.txt"], ["one two", "  three \r", "four", "五 六"]),
+                         (str(tmp_path / "l2*"), ["五 六"])):
+        dataset = ds.TextFileDataset(given, shuffle=False)
+        assert [str(row[0]) for row in dataset.create_tuple_iterator(output_numpy=True)] == lines
+        assert dataset.get_col_names() == ["text"] and len(dataset) == len(lines)
+    assert len(ds.TextFileDataset(str(tmp_path / "l*"), 2, shuffle=ds.Shuffle.GLOBAL)) == 2
+    with pytest.raises(ArgumentError, match="TextFileDataset: The following patterns did not match any files"):
+        ds.TextFileDataset(tmp_path / "none")
 
 
 @pytest.mark.parametrize("call, message", [

@@ -186,7 +186,7 @@ class CompositeEmbedding(_Embedding):
         self._take_over(vocabulary, token_embeddings if isinstance(token_embeddings, list) else [token_embeddings])
 
 
-class _Published(CustomEmbedding):
+class _PublishedVectors(CustomEmbedding):
     """Published vectors, whose files are in a local folder: nothing is downloaded."""
 
     def __init__(self, pretrained_file_name: str, embedding_root: str | Path | None = None,
@@ -200,7 +200,7 @@ class _Published(CustomEmbedding):
         super().__init__(path, " ", "utf8", init_unknown_vec, vocabulary, **kwargs)
 
 
-class GloVe(_Published):
+class GloVe(_PublishedVectors):
     """Vectors of GloVe, from a file in the folder ``glove`` of a local folder.
 
     Parameters
@@ -222,7 +222,7 @@ class GloVe(_Published):
         super().__init__(pretrained_file_name, *args, **kwargs)
 
 
-class FastText(_Published):
+class FastText(_PublishedVectors):
     """Vectors of FastText, from a file in the folder ``fasttext`` of a local folder, as those of `GloVe`."""
 
     def __init__(self, pretrained_file_name: str = "wiki.simple.vec", *args: Any, **kwargs: Any):

@@ -34,14 +34,15 @@ from .sources import (
     MnistDataset,
     NumpySlicesDataset,
     PaddedDataset,
+    TextFileDataset,
 )
 from .tfrecords import Schema, Shuffle, TFRecordDataset
 
 __all__ = ["BatchInfo", "Cifar10Dataset", "Cifar100Dataset", "Dataset", "DistributedSampler", "FashionMnistDataset",
            "GeneratorDataset", "ImageFolderDataset", "KMnistDataset", "MindDataset", "MnistDataset",
            "NumpySlicesDataset", "PaddedDataset", "RandomSampler", "Sampler", "Schema", "SequentialSampler",
-           "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "WeightedRandomSampler", "config",
-           "text", "transforms", "vision", "zip"]
+           "Shuffle", "SubsetRandomSampler", "SubsetSampler", "TFRecordDataset", "TextFileDataset",
+           "WeightedRandomSampler", "config", "text", "transforms", "vision", "zip"]
 
 if not TYPE_CHECKING:  # its submodules
     __getattr__ = inner(__name__)

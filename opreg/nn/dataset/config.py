@@ -13,15 +13,16 @@ from ...core.named_errors import name_errors
 from ...core.setting_reads import reads_setting
 from ...errors import ArgumentError
 
-__all__ = ["Epoch", "get_enable_shared_mem", "get_num_parallel_workers", "get_numa_enable", "get_prefetch_size",
-           "get_seed", "set_enable_shared_mem", "set_num_parallel_workers", "set_numa_enable", "set_prefetch_size",
-           "set_seed"]
+__all__ = ["Epoch", "get_autotune_interval", "get_enable_autotune", "get_enable_shared_mem",
+           "get_num_parallel_workers", "get_numa_enable", "get_prefetch_size", "get_seed", "set_autotune_interval",
+           "set_enable_autotune", "set_enable_shared_mem", "set_num_parallel_workers", "set_numa_enable",
+           "set_prefetch_size", "set_seed"]
 
 #: The result of ``get_seed`` before a seed was set, as in MindSpore.
 _FIRST_SEED = 5489
 
 _chosen: dict[str, int] = {"num_parallel_workers": 8, "prefetch_size": 16, "enable_shared_mem": True,
-                           "numa_enable": False}
+                           "numa_enable": False, "enable_autotune": False, "autotune_interval": 0}
 #: The seeded generator of row operations; empty without a seed, or before the first draw.
 _streams: list[np.random.Generator] = []
 
@@ -139,6 +140,28 @@ def set_numa_enable(numa_enable: bool) -> None:
 def get_numa_enable() -> bool:
     """The stored setting."""
     return bool(_chosen["numa_enable"])
+
+
+def set_enable_autotune(enable: bool, filepath_prefix: str | None = None) -> None:
+    """Store whether numbers of workers are tuned, without effect."""
+    _chosen["enable_autotune"] = _truth("set_enable_autotune", enable)
+
+
+@reads_setting
+def get_enable_autotune() -> bool:
+    """The stored setting."""
+    return bool(_chosen["enable_autotune"])
+
+
+def set_autotune_interval(interval: int) -> None:
+    """Store after how many steps numbers of workers are tuned, without effect."""
+    _chosen["autotune_interval"] = _check_integer("set_autotune_interval", interval, 0)
+
+
+@reads_setting
+def get_autotune_interval() -> int:
+    """The stored setting."""
+    return _chosen["autotune_interval"]
 
 
 def _truth(owner: str, value: Any) -> bool:

@@ -1,7 +1,8 @@
-"""Datasets from functions, objects and arrays, from files of MNIST and CIFAR, and from folders of images."""
+"""Datasets from functions, objects and arrays, from files of lines, MNIST and CIFAR, and from folders of images."""
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from .samplers import Sampler, sampler_of
 from .workers import count_of, map_rows
 
 __all__ = ["Cifar10Dataset", "Cifar100Dataset", "FashionMnistDataset", "GeneratorDataset", "ImageFolderDataset",
-           "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset"]
+           "KMnistDataset", "MnistDataset", "NumpySlicesDataset", "PaddedDataset", "TextFileDataset"]
 
 
 class MappableDataset(Dataset):
@@ -185,6 +186,54 @@ class NumpySlicesDataset(MappableDataset):
         chosen = sampler_of("NumpySlicesDataset", sampler, shuffle, num_samples, num_shards, shard_id)
         self._set_sampler(names, _each_row(lambda place: tuple(
             [as_column(array[place], "NumpySlicesDataset") for array in arrays])), lengths.pop(), chosen)
+
+
+def files_that_match(owner: str, patterns: str | os.PathLike | Sequence[str | os.PathLike]) -> list[str]:
+    """The files that a pattern such as ``train-*.txt``, or each of a list of patterns, finds, by their names."""
+    given = [patterns] if isinstance(patterns, (str, os.PathLike)) else patterns
+    found = {os.fspath(pattern): glob.glob(os.fspath(pattern)) for pattern in given}
+    missing = [pattern for pattern, paths in found.items() if not paths]
+    if missing or not found:
+        raise ArgumentError(f"{owner}: The following patterns did not match any files: {missing}")
+    return sorted(path for paths in found.values() for path in paths)
+
+
+class TextFileDataset(NumpySlicesDataset):
+    """Lines of text files, in UTF-8, without empty ones: the column ``text``.
+
+    Parameters
+    ----------
+    dataset_files : str, path, or list of them
+        Files, or patterns such as ``train-*.txt``; they are read in the order of their names.
+    num_samples, shuffle, num_shards, shard_id
+        See ``GeneratorDataset``; the order is random by default.
+    num_parallel_workers, cache
+        Accepted without effect.
+
+    Raises
+    ------
+    ArgumentError
+        When there are no such files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     size = pathlib.Path(folder, "a.txt").write_text("to be\\n\\nor not")
+    ...     rows = TextFileDataset(f"{folder}/a.txt", shuffle=False)
+    >>> [str(row[0]) for row in rows.create_tuple_iterator(output_numpy=True)]
+    ['to be', 'or not']
+    """
+
+    def __init__(self, dataset_files: str | os.PathLike | Sequence[str | os.PathLike], num_samples: int | None = None,
+                 num_parallel_workers: int | None = None, shuffle: bool | str | None = None,
+                 num_shards: int | None = None, shard_id: int | None = None, cache: object = None):
+        lines: list[str] = []
+        for path in files_that_match("TextFileDataset", dataset_files):
+            with open_to_read(path) as file:
+                lines += [line for line in file.read().decode().split("\n") if line]
+        super().__init__({"text": lines}, None, num_samples, shuffle=None if shuffle is None else bool(shuffle),
+                         num_shards=num_shards, shard_id=shard_id)
 
 
 class ImageFolderDataset(MappableDataset):

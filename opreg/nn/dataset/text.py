@@ -81,6 +81,12 @@ def _check_texts(owner: str, texts: Iterable[Any]) -> list[str]:
     return given
 
 
+def _fold_case(text: str) -> str:
+    """A text in small letters, with characters of one meaning alike, without invisible ones: NFKC_Casefold."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join([character for character in folded if unicodedata.category(character) != "Cf"])
+
+
 # --------------------------------------------------------------------------------------------- vocabularies
 
 
@@ -376,9 +382,9 @@ class BasicTokenizer(_Tokenizer):
         if self._lower:
             parts, at = [], 0
             for found in _UNUSED.finditer(text) if self._unused else ():
-                parts += [text[at:found.start()].casefold(), found[0]]
+                parts += [_fold_case(text[at:found.start()]), found[0]]
                 at = found.end()
-            decomposed = unicodedata.normalize("NFD", "".join([*parts, text[at:].casefold()]))
+            decomposed = unicodedata.normalize("NFD", "".join([*parts, _fold_case(text[at:])]))
             text = "".join([character for character in decomposed if unicodedata.category(character) != "Mn"])
         else:
             text = self._form._apply(text)
@@ -500,7 +506,7 @@ class PythonTokenizer(Checked):
 
 
 class CaseFold(Checked):
-    """Texts in small letters, also beyond ASCII.
+    """Texts in small letters, with characters of one meaning alike, such as wide ones.
 
     Examples
     --------
@@ -509,7 +515,7 @@ class CaseFold(Checked):
     """
 
     def __call__(self, column: Any) -> np.ndarray:
-        return _each_text("CaseFold", column, str.casefold)
+        return _each_text("CaseFold", column, _fold_case)
 
 
 class NormalizeUTF8(Checked):

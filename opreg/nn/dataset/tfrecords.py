@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import glob
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from ...errors import ArgumentError, FileFormatError
 from .config import Epoch
 from .pipeline import Row
 from .samplers import sampler_of
-from .sources import MappableDataset
+from .sources import MappableDataset, files_that_match
 
 __all__ = ["Schema", "Shuffle", "TFRecordDataset"]
 
@@ -145,13 +144,7 @@ class TFRecordDataset(MappableDataset):
                  num_samples: int | None = None, num_parallel_workers: int | None = None,
                  shuffle: bool | Shuffle | None = None, num_shards: int | None = None, shard_id: int | None = None,
                  shard_equal_rows: bool = False, cache: object = None, compression_type: str | None = None):
-        patterns = [dataset_files] if isinstance(dataset_files, (str, os.PathLike)) else dataset_files
-        found = {os.fspath(pattern): glob.glob(os.fspath(pattern)) for pattern in patterns}
-        missing = [pattern for pattern, paths in found.items() if not paths]
-        if missing or not found:
-            raise ArgumentError(f"TFRecordDataset: The following patterns did not match any files: {missing}")
-        files = [RecordFile(path, compression_type)
-                 for path in sorted(path for paths in found.values() for path in paths)]
+        files = [RecordFile(path, compression_type) for path in files_that_match("TFRecordDataset", dataset_files)]
         ends = list(accumulate(map(len, files)))
         known = schema if isinstance(schema, Schema) else Schema(schema) if schema is not None else Schema()
         first: Iterator[Iterable[str]] = (features_of(file.record(0)) for file in files if len(file))
