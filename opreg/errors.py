@@ -337,8 +337,10 @@ def _as_error_class(kind: type) -> type[OpError]:
 
 def _parts(error: BaseException) -> tuple[object, ...]:
     """Arguments from which an exception can be made again."""
-    filename = getattr(error, "filename", None)
-    return error.args if filename is None else (*error.args[:2], filename)
+    filename, target = getattr(error, "filename", None), getattr(error, "filename2", None)
+    if filename is None:
+        return error.args
+    return (*error.args[:2], filename) if target is None else (*error.args[:2], filename, None, target)
 
 
 def _with_class(kind: type, *parts: object) -> OpError:
