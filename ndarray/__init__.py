@@ -11,7 +11,7 @@ if __name__ != "opreg.ndarray":  # imported as ``ndarray``, the folder's name: b
 
 from typing import TYPE_CHECKING, Any
 
-from opreg.aliases import below
+from opreg.aliases import module_below
 from opreg.core.namespaces import public
 
 from . import autograd, bound, numpy_protocol, random  # noqa: F401  all imported before __getattr__ is defined
@@ -60,7 +60,7 @@ else:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("np", "npx"):
-            return below(name)
+            return module_below(name)
         value = globals()[name] = surface(name)
         return value
 

@@ -22,8 +22,8 @@ from . import backward_pass, finite, tape
 from .context import Context, current_context
 from .ndarray import NDArray, array
 from .nesting import arrays_in
-from .overwritten import Changed, overwritten_error
-from .tape import Taped
+from .overwritten import OverwrittenArray, overwritten_error
+from .tape import TapedFunction
 
 if TYPE_CHECKING:
     from opreg.symbol.symbol import Symbol
@@ -363,7 +363,7 @@ def get_symbol(x: NDArray) -> Symbol:
             op, inputs = node.op, [entry(source, i) for source, i in node.inputs]
             if op is None:
                 places[node] = Node(None, f"var{next(variables)}")
-            elif not isinstance(op, Taped):
+            elif not isinstance(op, TapedFunction):
                 name = f"{op.name.lower()}{next(applied)}"
                 places[node] = Node(op, name, node.attrs, inputs, where=node.where)
             elif op.graph is None:
@@ -444,7 +444,8 @@ class _FunctionGradient:
                 title = f"operator {self.name}, recorded at {line_at(self.place)}"
                 for name, array, raw in self.arrays:
                     write = written(raw, self.number)
-                    array._data = raw if write is None else Changed.of(raw, overwritten_error(title, name, raw, write))
+                    array._data = raw if write is None else OverwrittenArray.of(
+                        raw, overwritten_error(title, name, raw, write))
             return self._check_gradients(self.function.backward(*out_grads), ins)
         finally:
             for array, data in before:
@@ -546,7 +547,7 @@ class Function:
         if MODE.recording:
             fresh = [result.detach() for result in results]
             gradient = _FunctionGradient(self, ctx, arrays, results, before)
-            op = Taped(gradient.name, gradient, len(fresh))
+            op = TapedFunction(gradient.name, gradient, len(fresh))
             tape.record(op, {}, arrays, [value._data for value in arrays], fresh, None, MODE.recording)
             results = fresh
         return results if many else results[0]

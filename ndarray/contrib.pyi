@@ -32,7 +32,7 @@ def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_
     --------
     >>> import opreg as mx
     >>> scores = mx.nd.zeros((2, 1, 3))
-    >>> mx.nd.ctc_loss(scores, mx.nd.array([[1]])).asnumpy().round(4)
+    >>> mx.nd.CTCLoss(scores, mx.nd.array([[1]])).asnumpy().round(4)
     array([1.0986], dtype=float32)
     """
 def DeformableConvolution(data: Input, offset: Input, weight: Input, bias: Input | None = None, *, kernel: Ints,

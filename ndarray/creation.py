@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core import array_module as backends
+from opreg.core.placeholder import is_tag
 from opreg.core.registry import ops
 from opreg.core.settings import dimensions
 from opreg.core.spec import Shape, as_dtype
@@ -46,9 +47,9 @@ def filled_array(name: str, value: float, shape: Shape, ctx: Context, dtype: np.
 
 
 def _refuse(function: str, keywords: dict[str, object], *more: str) -> None:
-    """Raise an error for unknown keywords. ``name`` is accepted, as by every operator."""
-    if keywords and set(keywords) != {"name"}:
-        refuse_keywords(function, keywords.keys() - {"name"}, ("shape", "ctx", "dtype", *more, "out", "name"))
+    """Raise an error for unknown keywords. ``name`` and tags are accepted, as by every operator."""
+    unknown = [keyword for keyword in keywords if keyword != "name" and not is_tag(keyword)]
+    refuse_keywords(function, unknown, ("shape", "ctx", "dtype", *more, "out", "name"))
 
 
 def zeros(shape: ShapeLike, ctx: Context | None = None, dtype: DTypeLike = None, stype: str | None = None,

@@ -15,6 +15,7 @@ from opreg.core.keys import PLAIN, exact, has_fixed_key
 from opreg.core.mode import MODE
 from opreg.core.namespaces import CONTRIB, WRITTEN, Namespace, front, give_signature, user_function
 from opreg.core.op import Op
+from opreg.core.placeholder import is_tag
 from opreg.core.random_functions import Sampling, zipfian
 from opreg.core.registry import user_operator
 from opreg.core.rules import Attrs, as_list
@@ -140,7 +141,13 @@ def _number(op: Op, name: str, value: NDArray) -> np.generic:
 
 
 def _split_arguments(op: Op, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Any, list[Any]]:
-    return _fill_in_order(op, *split(op, args, keywords, _is_array))
+    return _fill_in_order(op, *split(op, args, _without_tags(op, keywords), _is_array))
+
+
+def _without_tags(op: Op, keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of a call without tags such as ``__layout__``, which only nodes have; a user's Prop may take them.
+    """
+    return {key: value for key, value in keywords.items() if op.op_type is not None or not is_tag(key)}
 
 
 def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
@@ -149,8 +156,9 @@ def _split_form(op: Op, args: Sequence[Any], keywords: dict[str, Any]
     arrays."""
     slots = map(_Slot, itertools.count())
     inputs, attributes = split(op, [next(slots) if isinstance(value, NDArray) else value for value in args],
-                          {name: next(slots) if isinstance(value, NDArray) else value
-                           for name, value in keywords.items()}, lambda value: isinstance(value, _Slot))
+                               {name: next(slots) if isinstance(value, NDArray) else value
+                                for name, value in _without_tags(op, keywords).items()},
+                               lambda value: isinstance(value, _Slot))
     return inputs, attributes, [name for name, value in attributes.items() if isinstance(value, _Slot)]
 
 

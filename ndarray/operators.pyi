@@ -86,7 +86,7 @@ def CTCLoss(data: Input, label: Input, data_lengths: Input | None = None, label_
     --------
     >>> import opreg as mx
     >>> scores = mx.nd.zeros((2, 1, 3))
-    >>> mx.nd.ctc_loss(scores, mx.nd.array([[1]])).asnumpy().round(4)
+    >>> mx.nd.CTCLoss(scores, mx.nd.array([[1]])).asnumpy().round(4)
     array([1.0986], dtype=float32)
     """
 def Cast(data: Input, dtype: DType, *, out: Out = None, name: str | None = None) -> NDArray:
@@ -419,8 +419,7 @@ def ROIPooling(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float
     Examples
     --------
     >>> import opreg as mx
-    >>> import numpy as np
-    >>> image = mx.nd.array(np.arange(16).reshape(1, 1, 4, 4))
+    >>> image = mx.nd.arange(16).reshape((1, 1, 4, 4))
     >>> mx.nd.ROIPooling(image, mx.nd.array([[0, 0, 0, 3, 3]]), pooled_size=(2, 2), spatial_scale=1).asnumpy()
     array([[[[ 5.,  7.],
              [13., 15.]]]], dtype=float32)

@@ -1,8 +1,8 @@
 """Checks that arrays which the gradient of a tape node reads were not overwritten since they were recorded.
 
 A node holds raw arrays, whose memory may have been written since. The rules of built-in operators show which arrays
-they read. A user's rule gets a `Changed` object for each overwritten array: it has a shape and a dtype, and reading an
-element raises an error.
+they read. A user's rule gets an `OverwrittenArray` for each of them: it has a shape and a dtype, and reading an element
+raises an error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opreg.typing import Array
 from . import traced_rules as recipes
 from .eager import runner_of
 
-__all__ = ["Changed", "overwritten_error", "present"]
+__all__ = ["OverwrittenArray", "overwritten_error", "present"]
 
 
 class Recorded(Protocol):
@@ -39,7 +39,7 @@ class Recorded(Protocol):
         """The node as text for an error."""
 
 
-class Changed:
+class OverwrittenArray:
     """Replaces a raw array that was overwritten since it was recorded.
 
     Attributes
@@ -110,7 +110,7 @@ def present(node: Recorded, out_grads: Sequence[Array | None], needs: tuple[bool
     for i, write in changed.items():
         if read is None or i in read:
             text = overwritten_error(node.describe(), _name(node, i, len(ins)), every[i], write)
-            every[i] = Changed.of(every[i], text)
+            every[i] = OverwrittenArray.of(every[i], text)
             if read is not None:
                 every[i].refuse()
     return every[:len(ins)], every[len(ins):]

@@ -53,7 +53,7 @@ def by_prop(op: Op, attrs: PropUse, values: list[NDArray], ctx: Context) -> tupl
     if recording := MODE.recording:
         written = [out.detach() for out in outs]
         entries = [value._entry for value in inputs]
-        taped = tape.Taped(op.name, _no_second, len(outs), grad_reads=False, raw_gradient=back)
+        taped = tape.TapedFunction(op.name, _no_second, len(outs), grad_reads=False, raw_gradient=back)
         tape.record(taped, {}, values, [], outs, None, recording)
     return types.SimpleNamespace(visible=len(outs)), outs
 

@@ -299,7 +299,7 @@ def _retain(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
             g = g if isinstance(g, Rows) else Rows.of(g)
             return [g.retain(places) if takes_rows(x._entry) else g.retain(places).dense(), None]
 
-        tape.record(tape.Taped(op.name, _no_second, grad_reads=False, raw_gradient=back), {}, [x, indices], [],
+        tape.record(tape.TapedFunction(op.name, _no_second, grad_reads=False, raw_gradient=back), {}, [x, indices], [],
                     [result], None, MODE.recording)
     return result
 
@@ -313,7 +313,7 @@ def _no_second(*_: Any) -> Any:
 
 
 #: A change of the storage type, whose gradient is the identity.
-_CAST = tape.Taped("cast_storage", lambda g, ins, outs, attrs, needs, is_train=True: [g], grad_reads=False,
+_CAST = tape.TapedFunction("cast_storage", lambda g, ins, outs, attrs, needs, is_train=True: [g], grad_reads=False,
                    raw_gradient=lambda attrs, out_grads, needs, ctx: list(out_grads))
 
 
@@ -404,7 +404,7 @@ def _record_dot(left: CSRNDArray, right: NDArray, result: NDArray, turn: bool, t
         return [None, gradient.T if turn_right else gradient]
 
     right_entry = right._entry
-    op = tape.Taped("dot", _no_second, grad_reads=False, raw_gradient=back)
+    op = tape.TapedFunction("dot", _no_second, grad_reads=False, raw_gradient=back)
     tape.record(op, {}, [left, right], [], [result], None, MODE.recording)
 
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .ndarray import NDArray
 
 __all__ = ["TapeNode", "TapeEntry", "Variable", "SharedVariable", "CopiedVariable", "Leaf", "leaf", "record",
-           "record_entries", "add", "constant", "frame", "Taped", "CheckedNode", "TRANSFER", "CONSTANT",
+           "record_entries", "add", "constant", "frame", "TapedFunction", "CheckedNode", "TRANSFER", "CONSTANT",
            "UNDIFFERENTIATED", "WRAP", "number_names", "wrapped"]
 
 #: Makes an NDArray of a raw array and its context.
@@ -57,7 +57,7 @@ class TapeNode:
 
     Attributes
     ----------
-    op : Op or Taped
+    op : Op or TapedFunction
         The operator; None for an array whose gradient is requested, and for constants.
     attrs
         Its attributes.
@@ -80,12 +80,12 @@ class TapeNode:
     grad: NDArray | None = None
     checked: CheckedRecording | None = None
     gradient_target: GradientTarget | None = None
-    op: Any  # Op, Taped or None
+    op: Any  # Op, TapedFunction or None
     number: float
 
-    def __init__(self, op: Op | Taped | None, attrs: Any, inputs: tuple[TapeEntry, ...], ins: Sequence[Array] | None,
-                 outs: Sequence[Array] | None, count: int, ctx: Context, frame: FrameType | None,
-                 prepared: Prepared | None = None):
+    def __init__(self, op: Op | TapedFunction | None, attrs: Any, inputs: tuple[TapeEntry, ...],
+                 ins: Sequence[Array] | None, outs: Sequence[Array] | None, count: int, ctx: Context,
+                 frame: FrameType | None, prepared: Prepared | None = None):
         self.op, self.attrs, self.inputs, self.ins, self.outs = op, attrs, inputs, ins, outs
         self.count, self.ctx, self.prepared, self.number = count, ctx, prepared, tick()
         self.place = None if frame is None else (frame.f_code, frame.f_lasti)
@@ -175,7 +175,7 @@ class Leaf(TapeNode):
 
 @cached(64)
 def _numbered_signature(count: int) -> Signature:
-    """The signature of a `Taped` with ``count`` outputs."""
+    """The signature of a `TapedFunction` with ``count`` outputs."""
     return Signature(AS_GIVEN, (), visible=AttrsRule(lambda attrs: count), per_instance=True)
 
 
@@ -184,7 +184,7 @@ def _traits(grad_reads: bool, optional_out_grads: bool) -> Traits:
     return Traits(grad_reads=grad_reads, optional_out_grads=optional_out_grads)
 
 
-class Taped:
+class TapedFunction:
     """A function with its own gradient, which takes the place of an operator on the tape.
 
     Parameters
@@ -221,11 +221,11 @@ class Taped:
 
 
 #: A copy from the context ``attrs["source"]`` to another one. The gradient is copied back to ``attrs["source"]``.
-TRANSFER = Taped("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
-                 grad_reads=False)
+TRANSFER = TapedFunction("copyto", lambda g, ins, outs, attrs, needs, is_train=True: [g.copyto(attrs["source"])],
+                         grad_reads=False)
 #: A function whose derivative is zero, such as the gradient of a linear function.
-_CONSTANT_OF = Taped("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
-                     grad_reads=False, raw_gradient=lambda attrs, out_grads, needs, ctx: [None] * len(needs))
+_CONSTANT_OF = TapedFunction("constant", lambda g, ins, outs, attrs, needs, is_train=True: [None] * len(needs),
+                             grad_reads=False, raw_gradient=lambda attrs, out_grads, needs, ctx: [None] * len(needs))
 #: The entry of an array without a gradient.
 UNDIFFERENTIATED = TapeNode(None, None, (), None, None, 1, Context("cpu"), None)
 CONSTANT = UNDIFFERENTIATED, 0
@@ -257,9 +257,9 @@ def constant(entries: Sequence[TapeEntry], array: NDArray) -> TapeEntry:
     return TapeNode(_CONSTANT_OF, None, tuple(entries), (), [array._data], 1, array._ctx, frame()), 0
 
 
-def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequence[Array], outs: Sequence[NDArray],
-           prepared: Prepared | None = None, recording: Literal[True] | CheckedRecording = True,
-           residuals: Sequence[Array] = ()) -> None:
+def record(op: Op | TapedFunction, attrs: Any, values: Sequence[object], arrays: Sequence[Array],
+           outs: Sequence[NDArray], prepared: Prepared | None = None,
+           recording: Literal[True] | CheckedRecording = True, residuals: Sequence[Array] = ()) -> None:
     """Record a call, if one of its inputs is recorded. ``residuals`` are raw arrays that the gradient reads beside
     inputs and outputs."""
     entries, recorded = [], False
@@ -276,7 +276,7 @@ def record(op: Op | Taped, attrs: Any, values: Sequence[object], arrays: Sequenc
         _check_results(op, attrs, arrays, outs, recording)
 
 
-def record_entries(op: Op | Taped, attrs: Any, entries: tuple[TapeEntry, ...], arrays: Sequence[Array],
+def record_entries(op: Op | TapedFunction, attrs: Any, entries: tuple[TapeEntry, ...], arrays: Sequence[Array],
                    outs: Sequence[NDArray], prepared: Prepared | None, recording: Literal[True] | CheckedRecording,
                    residuals: Sequence[Array] = ()) -> TapeNode:
     """Record a call with inputs of these entries."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["BodyTracer", "TracedArray", "TracedNDArray", "wrap_traced"]
 
 
-class _Applied:
+class _TracedCall:
     """A traced call of an operator: the number of its outputs, and of the visible ones."""
 
     def __init__(self, visible: int, count: int):
@@ -164,7 +164,7 @@ class BodyTracer(Tracer):
         entries = self.apply(op, [self.operand(op, attrs, value, values) for value in values], attrs)
         if op.traits.mutates:
             raise TraceError(f"operator {op.name} changes its inputs in place")
-        return (_Applied(len(entries), len(op.signature.outputs(attrs))),
+        return (_TracedCall(len(entries), len(op.signature.outputs(attrs))),
                 [wrap_traced(self.value(entry), self.ctx) for entry in entries])
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
     from typing import Any
 
-__all__ = ["TRAINING", "install", "refuse", "set_library", "refusal_reason", "tidy", "inner", "below", "adopt"]
+__all__ = ["TRAINING", "install", "refuse", "set_library", "refusal_reason", "tidy", "inner", "module_below", "adopt"]
 
 #: Modules below ``ops`` in MindSpore: ``ops.composite.base``, ``ops.operations.math_ops``.
 _FILES_OF_OPS = ("base", "array_func", "array_ops", "clip_func", "comm_ops", "control_ops", "custom_ops",
@@ -273,7 +273,7 @@ def inner(name: str, said: Callable[[str], str] | None = None) -> Callable[[str]
     return find
 
 
-def below(name: str) -> ModuleType:
+def module_below(name: str) -> ModuleType:
     """The module ``opreg.<name>``, real or an alias."""
     return importlib.import_module(f"opreg.{name}")
 

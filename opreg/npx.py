@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from .core.doc_examples import doc_examples, translate_example
 from .core.named_errors import name_errors
 from .core.registry import get, ops
 from .ndarray import function as surfaces
@@ -56,14 +57,14 @@ __all__ = [*_OPERATORS, "reshape", "gelu", "masked_softmax", "masked_log_softmax
            "is_np_shape"]
 
 
-def _converted(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     return as_value(value) if isinstance(value, (NDArray, Symbol)) else value
 
 
 def _function_of(name: str, operator: str) -> Callable[..., Any]:
     def function(*args: Any, **keywords: Any) -> Any:
-        args = tuple(map(_converted, args))
-        keywords = {key: _converted(value) for key, value in keywords.items()}
+        args = tuple(map(_convert, args))
+        keywords = {key: _convert(value) for key, value in keywords.items()}
         if any(isinstance(value, Symbol) for value in (*args, *keywords.values())):
             return create(get(operator), args, keywords, name)
         return surfaces.surface(operator)(*args, **keywords)
@@ -74,6 +75,11 @@ def _function_of(name: str, operator: str) -> Callable[..., Any]:
 
 
 globals().update({_name: _function_of(_name, _operator) for _name, _operator in _OPERATORS.items()})
+_SECTIONS = dict(doc_examples("opreg.builtin", "import opreg as mx"))
+for _name, _operator in _OPERATORS.items():
+    _face = f"mx.nd.{_operator.replace('_contrib_', 'contrib.')}("
+    translate_example(_SECTIONS.get(_operator, ""), globals()[_name], (_face, f"mx.npx.{_name}("), ("mx.nd.", "mx.np."))
+
 
 def reshape(a: Any, newshape: Any, reverse: bool = False, order: str = "C") -> Any:
     """Reshape by codes: -1 is inferred, -2 keeps a length, -3 removes an axis of length one, -4 keeps all remaining

@@ -11,7 +11,7 @@ if __name__ != "opreg.symbol":  # imported as ``symbol``, the folder's name: be 
 
 from typing import TYPE_CHECKING, Any
 
-from opreg.aliases import below
+from opreg.aliases import module_below
 from opreg.core.namespaces import public
 
 from .function import custom, random, sparse, surface
@@ -91,7 +91,7 @@ else:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("np", "npx"):
-            return below("np.graphs" if name == "np" else name)
+            return module_below("np.graphs" if name == "np" else name)
         value = globals()[name] = surface(name)
         return value
 

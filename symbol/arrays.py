@@ -21,7 +21,7 @@ from opreg.typing import Array, DTypeLike
 
 from .naming import output_name
 
-__all__ = ["BoundArrays", "Gradients", "Listed", "Named", "Requests", "Values", "front", "reshaped", "zeros",
+__all__ = ["BoundArrays", "Gradients", "ArrayList", "Named", "Requests", "Values", "front", "reshape_array", "zeros",
            "zeros_in_shape"]
 
 #: Arrays of variables that a caller gives, in the order of the variables or by name.
@@ -52,7 +52,7 @@ class Named(dict[str, A]):
         super().__setitem__(name, value)
 
 
-class Listed(list[A]):
+class ArrayList(list[A]):
     """A list of arrays, which warns when an item is replaced: the executor would not see that."""
 
     def __init__(self, what: str, arrays: Iterable[A]):
@@ -78,7 +78,7 @@ def zeros_in_shape(old: NDArray, shape: Shape) -> NDArray:
     return NDArray(zeros(old.context, shape, old.dtype), old.context).tostype(old.stype)
 
 
-def reshaped(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
+def reshape_array(name: str, old: NDArray, shape: Shape | None, allowed: bool, larger: bool) -> NDArray:
     """An array for a variable with a new shape: a part of the old array, if that is large enough, or else a new
     array."""
     if not is_known(shape):
@@ -120,9 +120,9 @@ class BoundArrays:
         self._ctx, self._reqs, self.head_grads = ctx, reqs, head_grads
         self._arguments, self._auxiliary = graph.variables()
         self._output_names = [output_name(entry) for entry in graph.heads]
-        self.arg_arrays: list[NDArray] = Listed("arg_arrays", args)
-        self.grad_arrays: list[NDArray | None] = Listed("grad_arrays", grads)
-        self.aux_arrays: list[NDArray] = Listed("aux_arrays", aux)
+        self.arg_arrays: list[NDArray] = ArrayList("arg_arrays", args)
+        self.grad_arrays: list[NDArray | None] = ArrayList("grad_arrays", grads)
+        self.aux_arrays: list[NDArray] = ArrayList("aux_arrays", aux)
         self.outputs: list[NDArray] = []
         self._dicts: dict[str, Named[Any]] = {}
         self._staging: dict[str, Callable[[np.ndarray], None] | None] = {}  # copies from host to device, by argument

@@ -45,7 +45,7 @@ from .reduction import Reduction, divide_into_buckets
 from .sharding import bucket_arrays
 from .sparse_cut import inputs_with_few_rows
 from .sparse_executor import SparseExecutor
-from .stages import UNREDUCED, Staged, depends_on_data
+from .stages import UNREDUCED, StagedExecutor, depends_on_data
 from .symbol import Symbol
 
 if TYPE_CHECKING:
@@ -441,7 +441,7 @@ def make(symbol: Symbol, ctx: Context, args: list[NDArray], grads: list[NDArray 
     if any(depends_on_data(node) and node not in specs for node in graph.nodes):
         if reduction is not None:
             raise ArgumentError(UNREDUCED)
-        return Staged(symbol, ctx, args, grads, reqs, aux, head_grads, again, specs, bool(outputs))
+        return StagedExecutor(symbol, ctx, args, grads, reqs, aux, head_grads, again, specs, bool(outputs))
     specs = inference.infer(graph, shapes, dtypes, dict(specs))
     for node, bound_dtype in dtypes.items():
         if specs[node][0].dtype != bound_dtype:

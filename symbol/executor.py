@@ -20,7 +20,7 @@ from opreg.ndarray.nesting import arrays_in
 
 from . import infer as inference
 from .argument_specs import known_shapes
-from .arrays import BoundArrays, Listed, reshaped, zeros_in_shape
+from .arrays import ArrayList, BoundArrays, reshape_array, zeros_in_shape
 from .compile import simplify_forward
 from .head_gradients import HeadGradients, OutGrads
 from .inspect.monitor import MonitorCallback
@@ -28,7 +28,7 @@ from .inspect.plan_reports import PlanReports, ReportedPlan
 from .plan import Before, Plan, Segment
 from .plans import Plans, run_segment
 from .program import Bound, Program
-from .reduction import Reduced, Reduction
+from .reduction import GradientBuckets, Reduction
 from .single_thread import SingleThread
 from .symbol import Symbol
 from .update import Index, Update, Updater
@@ -71,7 +71,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         self._plans = Plans(bound, self._gradients, check, numbers)
         self._noted: dict[bool, Before] = {}  # states before the last forward, by its mode
         self._ready: Plan | None = None  # the plan whose forward ran last, until its backward runs
-        self.outputs = Listed("outputs", map(NDArray, bound.outputs, bound.places))
+        self.outputs = ArrayList("outputs", map(NDArray, bound.outputs, bound.places))
         self._heads = HeadGradients(bound.head_grads, head_grads, self._output_names, bound.ctx)
         watch(self)
         watch_memory(self)
@@ -261,7 +261,7 @@ class Executor(SingleThread, BoundArrays, PlanReports):
                 self.set_optimizer(self._update.updater, dict(zip(self._update.names, self._update.indices)))
 
     @property
-    def _reduced(self) -> Reduced | None:
+    def _reduced(self) -> GradientBuckets | None:
         """The gradients that are summed over all ranks, as they are bound; None without a reduction."""
         return self._bound.reduced
 
@@ -481,7 +481,8 @@ class Executor(SingleThread, BoundArrays, PlanReports):
         if not all(is_known(shapes[node][0]) for node in variables):  # other variables keep their shapes
             named.update((node, old.shape) for node, old in zip(variables, arrays) if not is_known(shapes[node][0]))
             shapes = inference.infer_shapes(graph, named)
-        arrays = [reshaped(node.name, old, shapes[node][0], partial_shaping or node.name in kwargs, allow_up_sizing)
+        arrays = [reshape_array(node.name, old, shapes[node][0], partial_shaping or node.name in kwargs,
+                                allow_up_sizing)
                   for node, old in zip(variables, arrays)]
         args, aux = arrays[:len(self._arguments)], arrays[len(self._arguments):]
         grads = [None if grad is None else grad if old.shape == arg.shape else

@@ -132,7 +132,8 @@ def _check_readable(node: Node, texts: Mapping[str, str]) -> None:
                             f"dtypes, members of an Enum, or tuples, lists, sets and dicts of these")
 
 
-def _node_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
+def _node_dict(graph: Graph, called: dict[str, str], versioned: bool = True) -> dict[str, Json]:
+    """The graph for a file; the Python code that nodes call is added to ``called``, by the node's name."""
     number = {node: i for i, node in enumerate(graph.nodes)}
     version = versions(graph) if versioned else {node: [0] * len(node.inputs) for node in graph.nodes}
     nodes, rows = [], [0]
@@ -140,6 +141,7 @@ def _node_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
         written: dict[str, Json] = {"op": stored_name(node), "name": node.name}
         attrs, code = stored_attrs(node), python_code(node)
         if code is not None:
+            called[node.name] = code
             attrs = {PYTHON_CODE: code, **attrs}
         if attrs:
             _check_readable(node, attrs)
@@ -149,7 +151,7 @@ def _node_dict(graph: Graph, versioned: bool = True) -> dict[str, Json]:
         written["inputs"] = inputs if order is None else [inputs[place] for place in order]
         inner = bodies(node)
         if inner:
-            written["subgraphs"] = [_node_dict(graph, not _holds_fused_graph(node)) for graph in inner]
+            written["subgraphs"] = [_node_dict(graph, called, not _holds_fused_graph(node)) for graph in inner]
         nodes.append(written)
         rows.append(rows[-1] + _count(node))
     return {"nodes": nodes, "arg_nodes": [i for i, node in enumerate(graph.nodes) if node.op is None],
@@ -229,11 +231,12 @@ def dumps(symbol: Symbol, remove_amp_cast: bool = False) -> str:
     }
     """
     graph = _drop_casts(symbol._graph()) if remove_amp_cast else symbol._graph()
-    called = {node.name: code for node in graph.nodes if (code := python_code(node)) is not None}
+    called: dict[str, str] = {}
+    written = _node_dict(graph, called)
     if called:
         warn_of_python(called)
     attrs: dict[str, Json] = {"is_np_shape": ["int", 1]} if MODE.np_shape else {}
-    return _text({**_node_dict(graph), "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
+    return _text({**written, "attrs": {**attrs, "mxnet_version": ["int", VERSION]}})
 
 
 @SAVE.provide

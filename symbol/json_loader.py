@@ -54,7 +54,7 @@ def stored_order(op: Op, attrs: Attrs) -> list[int] | None:
     return order if len(order) == len(names) and order != sorted(order) else None
 
 
-class _Stored(NamedTuple):
+class _StoredNode(NamedTuple):
     """A node of the file, after its JSON types were checked."""
 
     place: str
@@ -143,7 +143,7 @@ class Loader:
         inside = f"{place}, " if place else ""
         rows = self.items(place, "nodes", top["nodes"])
         total = len(rows)
-        stored = [self.stored(i, total, row, inside) for i, row in enumerate(rows)]
+        stored = [self.read_node(i, total, row, inside) for i, row in enumerate(rows)]
         heads = [self.entry(place, "head", i, head, total, total)
                  for i, head in enumerate(self.items(place, "heads", top["heads"]))]
         if not heads:
@@ -173,7 +173,7 @@ class Loader:
                  f"{_version_as_text(VERSION)}, the newest known layout: the meaning of entries may have changed")
         return version
 
-    def stored(self, i: int, total: int, read: Json, inside: str) -> _Stored:
+    def read_node(self, i: int, total: int, read: Json, inside: str) -> _StoredNode:
         """Read node ``i`` and check its JSON types."""
         place = f"{inside}node {i}"
         if isinstance(read, dict) and isinstance(read.get("name"), str):
@@ -203,10 +203,10 @@ class Loader:
             self.fail(place, f"backward_source_id: expected a number, got {_short(row['backward_source_id'])}")
         inputs = [self.entry(place, "input", j, entry, i, total)
                   for j, entry in enumerate(self.items(place, "inputs", row["inputs"]))]
-        return _Stored(place, self.string(place, "op", row["op"]), self.string(place, "name", row["name"]), texts,
-                       inputs, self.items(place, "subgraphs", row["subgraphs"]) if "subgraphs" in row else ())
+        return _StoredNode(place, self.string(place, "op", row["op"]), self.string(place, "name", row["name"]), texts,
+                           inputs, self.items(place, "subgraphs", row["subgraphs"]) if "subgraphs" in row else ())
 
-    def counts(self, place: str, top: Mapping[str, Json], stored: list[_Stored], heads: list[tuple[int, int, int]]
+    def counts(self, place: str, top: Mapping[str, Json], stored: list[_StoredNode], heads: list[tuple[int, int, int]]
                ) -> list[int]:
         """The number of outputs of each node that the file suggests, for nodes whose operator is unknown."""
         numbers = [1] * len(stored)
@@ -228,7 +228,7 @@ class Loader:
 
     # ---------------------------------------------------------------------------------------- nodes
 
-    def node(self, stored: _Stored, i: int, inputs: list[Entry], count: int, depth: int) -> Node:
+    def node(self, stored: _StoredNode, i: int, inputs: list[Entry], count: int, depth: int) -> Node:
         """Make a node of the graph, converted to the current version."""
         texts = stored.texts
         if self.version < VERSION:
@@ -252,7 +252,7 @@ class Loader:
             return self.with_bodies(stored, op, texts, inputs, depth, where)
         if op is None or stored.subgraphs:
             return self.placeholder(stored, op_type, texts, inputs, count, depth, where)
-        moved = self.inherited(op, texts)
+        moved = self.take_old_attributes(op, texts)
         try:
             attrs, written, tags = sort_attributes(op, texts)
         except Exception as error:
@@ -269,7 +269,7 @@ class Loader:
             tags.update(self.hand_down(stored, op, dict(zip(op.signature.inputs(attrs), inputs)), moved))
         return Node(op, stored.name, attrs, inputs, written, tags, where)
 
-    def order_inputs(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
+    def order_inputs(self, stored: _StoredNode, op: Op, attrs: Attrs, inputs: list[Entry]) -> list[Entry]:
         """The inputs of a node in the order of its signature."""
         names = op.signature.inputs(attrs)
         if len(inputs) != len(names):
@@ -277,7 +277,7 @@ class Loader:
         order = stored_order(op, attrs)
         return inputs if order is None else [entry for _, entry in sorted(zip(order, inputs), key=lambda pair: pair[0])]
 
-    def with_bodies(self, stored: _Stored, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
+    def with_bodies(self, stored: _StoredNode, op: Op, texts: dict[str, str], inputs: list[Entry], depth: int,
                     where: Where) -> Node:
         """Make a node that holds graphs: a loop, a branch, or fused operators."""
         subgraphs = tuple(Symbol(self.graph(inner, depth + 1, f"{stored.place}, subgraph {k}").heads)
@@ -294,19 +294,19 @@ class Loader:
             raise
         return Node(op, stored.name, attrs, inputs, written, tags, where)
 
-    def note_strange(self, stored: _Stored, op: Op, attributes: Iterable[str]) -> None:
+    def note_strange(self, stored: _StoredNode, op: Op, attributes: Iterable[str]) -> None:
         """Record attributes that an operator does not have, such as those of a newer version."""
         for attribute in attributes:
             self.strangers.setdefault((op, attribute), []).append(stored.name)
 
-    def sane(self, stored: _Stored, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
+    def sane(self, stored: _StoredNode, op: Op, attrs: Attrs, inputs: list[Entry]) -> None:
         """Refuse an attribute that counts the inputs and exceeds their number."""
         count = attrs.get(op.signature.variadic) if op.signature.variadic else None
         if isinstance(count, int) and count > len(inputs):
             self.fail(stored.place, f"operator {op.name}: {op.signature.variadic} is {count}, "
                                     f"the node has {len(inputs)} inputs")
 
-    def placeholder(self, stored: _Stored, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
+    def placeholder(self, stored: _StoredNode, op_type: str | None, texts: dict[str, str], inputs: list[Entry],
                     count: int, depth: int, where: Where) -> Node:
         """Make a node whose operator is not registered (yet). The last inputs, if they are variables with a version
         above 0, are taken as auxiliary states."""
@@ -326,7 +326,7 @@ class Loader:
 
     # ---------------------------------------------------------------------------------------- older versions
 
-    def inherited(self, op: Op, texts: dict[str, str]) -> dict[str, str]:
+    def take_old_attributes(self, op: Op, texts: dict[str, str]) -> dict[str, str]:
         """Remove and return attributes such as ``weight_lr_mult``: before 1.9.1, nodes could hold attributes of their
         inputs."""
         if self.version >= VERSION or op.signature.schema.open:
@@ -335,7 +335,7 @@ class Loader:
                  and any(name.endswith(f"_{ending}") for ending in HIDDEN)]
         return {name: texts.pop(name) for name in moved}
 
-    def before_905(self, stored: _Stored, texts: dict[str, str]) -> None:
+    def before_905(self, stored: _StoredNode, texts: dict[str, str]) -> None:
         """Convert attributes of files before 0.9.5: ``axis=-1`` meant all axes, and ``mode`` of SoftmaxActivation was
         ``type``."""
         if self.version < 905 and stored.op == "SoftmaxActivation" and "type" in texts:
@@ -343,7 +343,7 @@ class Loader:
         if self.version < 905 and stored.op in ("argmax", "argmin") and texts.get("axis") == "-1":
             del texts["axis"]
 
-    def hand_down(self, stored: _Stored, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> dict[str, str]:
+    def hand_down(self, stored: _StoredNode, op: Op, inputs: dict[str, Entry], moved: dict[str, str]) -> dict[str, str]:
         """Move to variables the attributes that their node held for them, and the defaults that 0.9.4 introduced.
         Returns attributes of inputs that are no variables."""
         tags: dict[str, dict[str, str]] = {}

@@ -18,7 +18,7 @@ from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
-from .reduction import Reduced, Reduction, divide_into_buckets
+from .reduction import GradientBuckets, Reduction, divide_into_buckets
 
 __all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replace_inputs", "without_gc"]
 
@@ -86,7 +86,7 @@ class Bound:
     recompute: bool | str = False
     tf32: bool = field(default_factory=tf32)
     arena: Callable[[Context, int], Array] = _new_memory
-    reduced: Reduced | None = None
+    reduced: GradientBuckets | None = None
     unnoted: Set[Node] = frozenset()
 
     def reduce(self, reduction: Reduction | None) -> None:

@@ -27,7 +27,8 @@ from opreg.typing import Array
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Bucket", "Member", "Reduced", "Reduction", "divide_into_buckets", "grouped", "joined", "first_names"]
+__all__ = ["Bucket", "Member", "GradientBuckets", "Reduction", "divide_into_buckets", "grouped", "joined",
+           "first_names"]
 
 T = TypeVar("T")
 
@@ -173,7 +174,7 @@ class Bucket:
         return slice(member.begin + part.start - before, member.begin + part.stop - before)
 
 
-class Reduced:
+class GradientBuckets:
     """The buckets of a graph's gradients.
 
     Attributes
@@ -233,7 +234,7 @@ class Reduced:
 
 
 def divide_into_buckets(reduction: Reduction, graph: Graph,
-                        requests: Mapping[Node, tuple[Spec, Context, str]]) -> Reduced:
+                        requests: Mapping[Node, tuple[Spec, Context, str]]) -> GradientBuckets:
     """Divide gradients into buckets, in the order in which backward is expected to compute them.
 
     Parameters
@@ -253,7 +254,7 @@ def divide_into_buckets(reduction: Reduction, graph: Graph,
     for node in sorted(reduction.chosen(requests), key=lambda node: -first.get(node, -1)):
         (shape, dtype), *place = requests[node]
         items.append((node, (dtype, *place), size(shape or ()) * as_dtype(dtype).itemsize))
-    return Reduced(reduction, graph, grouped(items, reduction.bucket_bytes), requests)
+    return GradientBuckets(reduction, graph, grouped(items, reduction.bucket_bytes), requests)
 
 
 def grouped(items: Iterable[tuple[T, Hashable, int]], nbytes: int) -> list[list[T]]:

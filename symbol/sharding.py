@@ -20,12 +20,12 @@ from opreg.typing import Array
 
 from .arrays import zeros
 from .plan import Step
-from .reduction import Bucket, Member, Reduced, first_names, joined
+from .reduction import Bucket, GradientBuckets, Member, first_names, joined
 
 __all__ = ["Gather", "Sharding", "bucket_arrays"]
 
 
-def bucket_arrays(reduced: Reduced) -> dict[Node, tuple[NDArray | None, NDArray]]:
+def bucket_arrays(reduced: GradientBuckets) -> dict[Node, tuple[NDArray | None, NDArray]]:
     """New arrays of zeros, contiguous in each bucket: for weights where they are gathered, else None, and for
     gradients."""
     shard, group = reduced.reduction.shard, reduced.reduction.group
@@ -67,7 +67,7 @@ class Sharding:
         The whole weights; the gradients as they are bound.
     """
 
-    def __init__(self, reduced: Reduced, indices: Mapping[str, Any], weights: Sequence[NDArray],
+    def __init__(self, reduced: GradientBuckets, indices: Mapping[str, Any], weights: Sequence[NDArray],
                  grads: Sequence[NDArray]):
         self._group, self._buckets = reduced.reduction.group, reduced.buckets
         places = {member.node.name: (bucket, member) for bucket in reduced.buckets for member in bucket.members}
@@ -129,7 +129,7 @@ class Gather:
 
     capturable = False
 
-    def __init__(self, reduced: Reduced, bucket: Bucket, weights: Mapping[str, Array]):
+    def __init__(self, reduced: GradientBuckets, bucket: Bucket, weights: Mapping[str, Array]):
         self._group, self._bucket, self.ctx = reduced.reduction.group, bucket, bucket.ctx
         members = [member for member in bucket.members if member.node.name in weights]
         self.names = [member.node.name for member in members]

@@ -23,14 +23,14 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray
 
 from . import infer as inference
-from .arrays import BoundArrays, Listed
+from .arrays import ArrayList, BoundArrays
 from .executor import Executor
 from .head_gradients import HeadGradients, OutGrads, check_head_gradients, order_gradients
 from .inspect.monitor import MonitorCallback
 from .naming import output_name
 from .partitioned_executor import PartitionedExecutor, merge_outputs
 from .plans import in_mode
-from .reduction import Reduced, Reduction
+from .reduction import GradientBuckets, Reduction
 from .single_thread import SingleThread
 from .sparse_cut import SparseCut
 from .symbol import Symbol
@@ -159,7 +159,7 @@ class SparseExecutor(PartitionedExecutor):
         self._heads = HeadGradients([None if top is None else top._data for top in self._early_head_grads], bound,
                                     cut.divided(self._output_names)[0], self._ctx)
         late_outputs = [] if self._remaining is None else self._remaining.outputs
-        self.outputs = Listed("outputs", merge_outputs(cut.early, self._early_outputs, late_outputs))
+        self.outputs = ArrayList("outputs", merge_outputs(cut.early, self._early_outputs, late_outputs))
         self._ran = None
 
     def _zeros(self, entry: Entry) -> NDArray:
@@ -192,7 +192,7 @@ class SparseExecutor(PartitionedExecutor):
             self._bind(reduction is None)
 
     @property
-    def _reduced(self) -> Reduced | None:
+    def _reduced(self) -> GradientBuckets | None:
         return None if self._remaining is None else self._remaining._reduced
 
     def _parts(self) -> list[Executor]:

@@ -39,7 +39,7 @@ from .symbol import Symbol
 if TYPE_CHECKING:
     from opreg.distributed.groups import Group
 
-__all__ = ["Staged", "depends_on_data", "CACHED", "UNREDUCED"]
+__all__ = ["StagedExecutor", "depends_on_data", "CACHED", "UNREDUCED"]
 
 #: The number of executors of the second part that are cached, each for other shapes.
 CACHED = 8
@@ -108,7 +108,7 @@ def _differentiable_nodes(graph: Graph) -> set[Node]:
     return reached
 
 
-class Staged(PartitionedExecutor):
+class StagedExecutor(PartitionedExecutor):
     """An executor of a graph in which shapes depend on values.
 
     Each forward replaces the arrays in ``outputs`` whose shapes depend on values. Before the first they are empty.

@@ -23,7 +23,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from .plan import Segment, Step
 from .plans import run_segment
-from .reduction import Reduced, first_names
+from .reduction import GradientBuckets, first_names
 from .replay import segments
 from .sharding import Gather, Sharding
 
@@ -89,7 +89,7 @@ class Update:
     """
 
     def __init__(self, updater: Updater, names: Sequence[str], indices: Sequence[Index], weights: Sequence[NDArray],
-                 grads: Sequence[NDArray], reduced: Reduced | None):
+                 grads: Sequence[NDArray], reduced: GradientBuckets | None):
         self.updater, self.names, self.indices = updater, list(names), list(indices)
         self._weights, self._grads = list(weights), list(grads)
         self._given = [*self._weights, *self._grads]
@@ -113,7 +113,7 @@ class Update:
                 and all(map(operator.is_, arrays, values))
                 and all(map(operator.is_, map(self._memory_of, arrays), self._raw)))
 
-    def _divide(self, reduced: Reduced) -> None:
+    def _divide(self, reduced: GradientBuckets) -> None:
         """Update only this rank's part of the weights."""
         reason = self.updater.undivided_reason()
         if reason is not None:

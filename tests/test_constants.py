@@ -74,7 +74,6 @@ OTHERWISE = {
         backends.onednn.operators.convolution: MOST
         builtin.layers.rnn_layer: _KEPT
         builtin.lookup.indexing: _PREPARED
-        builtin.optimizers.updating: _SHAPES
         builtin.shapes.joining: MANY
         core.mode: _MOST_DERIVED
         core.processor: _LONGEST _DEEPEST

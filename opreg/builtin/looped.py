@@ -19,7 +19,7 @@ from ..core.launch import Call, Rank
 from ..core.op import Op
 from ..core.registry import ops
 from ..core.rules import Attrs, Rule
-from ..core.spec import is_single_or_double
+from ..core.spec import Spec, is_single_or_double
 from ..core.tracing import NeedsNumbers
 from ..core.value import Value
 from ..elementwise.loop_runs import bound_loop, prepared_loop
@@ -51,16 +51,17 @@ def looped(op: Op) -> Callable[[F], F]:
 
         @op.in_parts  # no body: it is the loop
         def loop_in_parts(xp: ArrayModule, *arrays: Array, **attrs: Any) -> Callable[..., Any]:
-            run = prepared_loop(loop_of(attrs, arrays), xp, arrays, _stated_dtype(attrs))
+            specs: list[Any] = [Spec(array.shape, array.dtype) for array in arrays]  # arrays would stay in memory
+            prepared = functools.cache(lambda: prepared_loop(loop_of(attrs, specs), xp, specs, _stated_dtype(attrs)))
             folded = rule(attrs).on([array.shape for array in arrays])
             if xp is not np or not _adds_rows(folded, arrays, _stated_dtype(attrs)):
-                return run
+                return prepared()
             total, view, shape = _sum_by_product(folded, xp, arrays[0]), folded.view[1:], folded.results[0]
             count = _count_of(folded, xp, arrays[0].dtype)
 
             def sum_rows(data: Array, out: Array | None = None) -> Array:
                 if not data.flags.c_contiguous:
-                    return run(data, out=out)
+                    return prepared()(data, out=out)
                 result = total(data.reshape(view)).reshape(shape)
                 if count is not None:
                     np.divide(result, count, result)

@@ -16,7 +16,7 @@ from ..typing import Array, ArrayModule
 
 __all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
            "like_inputs", "names_of_outputs", "as_output", "common_shape", "one_of", "common_floating", "wide", "widen",
-           "in_dtype_of", "out_like", "out_or_empty_like", "write_out"]
+           "in_dtype_of"]
 
 
 def _known_to(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,27 +288,6 @@ def widen(value: Any) -> Any:
 def in_dtype_of(value: Any, like: Any) -> Any:
     """A value in a body, cast to the dtype of another one if it has another."""
     return value if value.dtype == like.dtype else ops.Cast(value, dtype=like.dtype)
-
-
-def out_like(out: Array | None, like: Array) -> Array | None:
-    """``out`` in the shape of ``like``, to compute into, or None if its layout or dtype does not allow that."""
-    if out is None or out.dtype != like.dtype or not out.flags.c_contiguous:
-        return None
-    return out.reshape(like.shape)
-
-
-def out_or_empty_like(xp: ArrayModule, target: Array | None, like: Array) -> Array:
-    """An array for a result like another array: ``target``, if ``out_like`` returned one, or new memory."""
-    return xp.empty(like.shape, dtype=like.dtype) if target is None else target
-
-
-def write_out(out: Array | None, target: Array | None, result: Array, shape: Shape) -> Array:
-    """A result in its final shape, written to ``out`` if needed; ``target`` is the answer of ``out_like``."""
-    if out is None:
-        return result.reshape(shape)
-    if target is None:
-        out[...] = result.reshape(shape)
-    return out
 
 
 #: The dtypes that CuPy adds at indices without losing digits; it refuses bfloat16, integers of 8 and 16 bits, and bool.

@@ -15,7 +15,7 @@ from ..core.rules import BatchedCall, Rule
 from ..core.spec import Shape
 from ..core.value import Value
 
-__all__ = ["alike", "shift_axes", "aligned", "fold_samples", "declare_row_samples", "padded", "repeat_inputs",
+__all__ = ["alike", "shift_axes", "align_inputs", "fold_samples", "declare_row_samples", "padded", "repeat_inputs",
            "same_numbers", "size_of", "summed_like"]
 
 
@@ -40,7 +40,7 @@ def padded(value: Any, rank: int) -> Any:
     return value if len(shape) > rank else value.reshape((shape[0], *[1] * (rank + 1 - len(shape)), *shape[1:]))
 
 
-def aligned(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+def align_inputs(ins: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """Inputs that broadcast with each other as single samples would."""
     rank = max(len(value.shape) - has_samples for value, has_samples in zip(ins, batched))
     return [padded(value, rank) if has_samples else value for value, has_samples in zip(ins, batched)]
@@ -54,7 +54,7 @@ def _together(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
 
 
 def _broadcast(ins: Sequence[Any], batched: Sequence[bool], **attrs: Any) -> Any:
-    return BatchedCall(aligned(ins, batched), attrs)
+    return BatchedCall(align_inputs(ins, batched), attrs)
 
 
 _TOGETHER, _BROADCAST = Rule(_together), Rule(_broadcast)

@@ -188,6 +188,7 @@ class AttributeReads(abc.ABC):
         self._profile: Any = None
         self._outside: types.FrameType | None = None  # the frame in which the trace begins
         self._before: Any = None  # the observer of a trace around this one
+        self._changing: dict[str, str] = {}  # names that operators may change, and the titles of these
         self._all_names: set[str] = set()  # with those from before the last call of Python in the graph
         self._all_texts: set[str] = set()
         self._all_by_text = False

@@ -234,7 +234,7 @@ def _differentiate(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], out
 
 
 #: The application of a Cell with bprop on the tape: an output that no gradient reaches gets zeros.
-_TAPED = tape.Taped("Cell with bprop", _differentiate, 1 << 30)
+_TAPED = tape.TapedFunction("Cell with bprop", _differentiate, 1 << 30)
 _CELL = application_op("_cell", "the bprop of a Cell")
 
 

@@ -24,7 +24,7 @@ from .parameter_container import ParameterContainer
 from .state import STATE
 from .tensor_base import TensorBase
 from .traced import symbol_of
-from .tree import mapped
+from .tree import map_tensors
 from .typing import TensorDType
 
 if TYPE_CHECKING:
@@ -521,7 +521,7 @@ class Cell(ParameterContainer, Checked, NotebookTable):
 
 def converted(value: T, dtype: np.dtype) -> T:
     """A tensor, or a nesting of tensors, with floating-point values cast to a dtype."""
-    result: T = mapped(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
+    result: T = map_tensors(lambda leaf: leaf._cast(dtype) if is_floating(leaf._dt) else leaf, value)
     return result
 
 

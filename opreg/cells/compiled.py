@@ -23,11 +23,13 @@ from ..core.versions import LATEST, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
-from .bailout import LeftToPython, StateChanged
+from .bailout import LeftToPython, RecordedRun, StateChanged
 from .bound_trace import BoundTrace
+from .former_state import FormerState
 from .observer import Observer
 from .parameter import Parameter
 from .plan_memory import PlanMemories, PlanMemory
+from .python_op import Record
 from .reads import Reads
 from .state import STATE
 from .tensor import tensor, tensor_over
@@ -249,23 +251,25 @@ class Compiled:
             *gradients.values(), *[array._data for array, _ in self.traced.captured]))
         return {at: data for at, data in gradients.items() if sharing[id(owner_of(data))] == 1}
 
-    def _second_half(self, needs: Sequence[bool], memory: PlanMemory) -> BoundTrace:
-        """The plan of the gradients of inputs and weights, which runs after the first half."""
+    def _second_half(self, needs: Sequence[bool], memory: PlanMemory, former: FormerState | None = None) -> BoundTrace:
+        """The plan of the gradients of inputs and weights, which runs after the first half. ``former`` is the state
+        that bprops read before backward hooks changed it."""
         traced, trace = self.traced, self.traced.trace
         targets = self.targets()
         targets_needed = [(node, 0) for node, need in zip(targets, needs) if need]
-        count, specs = len(trace.nodes), len(trace.specs)
+        count, specs, counts = len(trace.nodes), len(trace.specs), dict(trace.counts)
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
         trace.values, trace.updated = dict(values), dict(updated)
         trace.reads = Reads()  # notes the values that bprops read
+        trace.reads.former = former or trace.reads.former
         try:
             for entry in traced.heads:
                 spec = trace.specs[entry[0]][entry[1]]
                 seed = trace.input(trace.unique("out_grads"), *spec)
                 seeds.append(seed._entry[0])
                 pairs.append((trace.wrap(entry), seed))
-            with Observer(trace.reads):
+            with trace.reads.former, Observer(trace.reads):
                 gradients = trace.differentiate(pairs, targets_needed)
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {targets_needed[at][0]: place for place, (at, _) in enumerate(computed)}
@@ -278,6 +282,8 @@ class Compiled:
         finally:
             trace.values, trace.updated = values, updated
             trace.forget(count, specs)
+            trace.counts.clear()
+            trace.counts.update(counts)  # a second trace gives calls of Python the same places
             late = trace.reads
             late.close()
             traced.reads.join(late)
@@ -297,22 +303,35 @@ class Compiled:
         leaves: Sequence[Any] = [] if node is None else node.inputs
         if plan.leaf_gradients and (this_pass.last is not node or not plan.computes_in(leaves)):
             plan = self._run_apart_from_leaves(run, ins[run.count:])
+        elif plan.reads is not None and plan.reads.outdated() is not None:  # what bprops read has changed
+            plan = self._run_traced_again(run, ins[run.count:])
         elif run.spent:
-            self._repeat_forward(run, ins[run.count:])
-        for slot, g in zip(plan.seeds, out_grads):
-            slot[...] = g
-        run.spent = True  # backward steps have reused buffers of the forward pass
-        signatures = self.traced.trace.signatures
-        running, signatures.reads = signatures.reads, plan.reads
+            self._repeat_forward(run, ins[run.count:], plan.runs)
+        signatures, former = self.traced.trace.signatures, FormerState()
+        running = signatures.reads, signatures.latest, signatures.done, signatures.replay
+        signatures.done, signatures.replay = {}, {}
         try:
-            plan.backward()
-        except (LeftToPython, StateChanged) as error:
-            signatures.left = str(error)
+            while True:
+                for slot, g in zip(plan.seeds, out_grads):
+                    slot[...] = g
+                run.spent = True  # backward steps have reused buffers of the forward pass
+                signatures.reads = plan.reads
+                try:
+                    plan.backward()
+                    break
+                except StateChanged as change:
+                    signatures.left = str(change)
+                    signatures.start_over()
+                    assert signatures.latest is not None and plan.reads is not None
+                    former.add(signatures.latest, plan.reads.former_values())
+                    plan = self._run_traced_again(run, ins[run.count:], former)
+        except LeftToPython as error:
+            signatures.left = error.reason
             return [None if g is None else g._data for g in _record_gradients(
                 run, [tensor_over(g, plan.ctx) for g in out_grads], [tensor_over(value, plan.ctx) for value in ins],
                 run.needs, None, True)]
         finally:
-            signatures.reads = running
+            signatures.reads, signatures.latest, signatures.done, signatures.replay = running
         for array, data in plan.moved:
             array._data[...] = data
             wrote(array._data)
@@ -325,10 +344,12 @@ class Compiled:
         return [result if place is None or at in in_leaves else for_tape(plan.gradients[place], inner[at])
                 for at, (place, result) in enumerate(zip(plan.places, plan.results))]
 
-    def _repeat_forward(self, run: _Run, weights: Sequence[Array]) -> None:
-        """Run the first half again with the weights and random values of that run; states and assigned parameters are
-        not changed."""
-        plan = run.plan
+    def _repeat_forward(self, run: _Run, weights: Sequence[Array], runs: dict[Record, RecordedRun]) -> None:
+        """Run the first half again with the weights, the random values and the calls of Python of that run; states and
+        assigned parameters are not changed."""
+        plan, signatures = run.plan, self.traced.trace.signatures
+        running, signatures.done = (signatures.done, signatures.replay), {}
+        signatures.replay = {record.place: done for record, done in runs.items() if record.place is not None}
         old = {id(weight): value for weight, value in zip(self._weights, weights)}
         saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
@@ -337,13 +358,13 @@ class Compiled:
             with generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
+            signatures.done, signatures.replay = running
             for data, now, _ in saved:
                 data[...] = now
 
     def _run_apart_from_leaves(self, run: _Run, weights: Sequence[Array]) -> BoundTrace:
         """Run the first half again in a plan that computes gradients in its own memory, because the gradients of leaves
         have other values, or because this backward pass reads or sums them."""
-        before = run.plan
         self.apart = backward_pass.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
         self.idle_recorded = {}
         idle = self.idle_recorded[run.needs] = []
@@ -352,12 +373,25 @@ class Compiled:
             plan = self._idle_or_new(idle, lambda memory: self._second_half(run.needs, memory))
         finally:
             self.apart = apart
+        self._run_in(plan, idle, run, weights)
+        return plan
+
+    def _run_traced_again(self, run: _Run, weights: Sequence[Array], former: FormerState | None = None) -> BoundTrace:
+        """Trace the second half again, because state that bprops read has changed since."""
+        self.idle_recorded = {}
+        idle = self.idle_recorded[run.needs] = []
+        plan = self._idle_or_new(idle, lambda memory: self._second_half(run.needs, memory, former))
+        self._run_in(plan, idle, run, weights)
+        return plan
+
+    def _run_in(self, plan: BoundTrace, idle: list[BoundTrace], run: _Run, weights: Sequence[Array]) -> None:
+        """Let a run have another plan, and run its first half there."""
+        before, runs = run.plan, dict(run.plan.runs)
         for slot, value in zip(plan.slots, before.slots):
             slot[...] = value
         before.free(run.idle)
         run.plan, run.idle = plan, idle
-        self._repeat_forward(run, weights)
-        return plan
+        self._repeat_forward(run, weights, runs)
 
     @property
     def plans(self) -> list[tuple[str, BoundTrace]]:
@@ -512,4 +546,4 @@ def _graph(run: _Run) -> tuple[list[Node], list[Entry]]:
 
 
 #: The application of a compiled function on the tape: an output that no gradient reaches gets zeros.
-_TAPED = tape.Taped("compiled function", _gradients, 1 << 30, graph=_graph)
+_TAPED = tape.TapedFunction("compiled function", _gradients, 1 << 30, graph=_graph)

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from opreg.ndarray import tape
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.overwritten import Changed, overwritten_error
+from opreg.ndarray.overwritten import OverwrittenArray, overwritten_error
 
 from ..core.gradient import fit_gradient
 from ..core.mode import MODE, Recording
@@ -275,7 +275,7 @@ class _Call(Application):
             tensors = [_without_gradient(tensor, ins, self.title) for tensor in self.kept]
         elif LATEST[0] > self.number:
             tensors = list(map(self._saved_value, self.kept))
-            if not any(isinstance(value._data, Changed) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
+            if not any(isinstance(value._data, OverwrittenArray) for value in (*ins, *outs, *tensors)):  # type: ignore[attr-defined]
                 return self.context
         else:
             return self.context
@@ -290,7 +290,7 @@ class _Call(Application):
         if write is None:
             return value
         text = overwritten_error(f"operator {self.title}", "saved tensor", value._data, write)
-        return tensor_over(Changed.of(value._data, text), value._ctx)
+        return tensor_over(OverwrittenArray.of(value._data, text), value._ctx)
 
     def _gradients(self, returned: object, ins: Sequence[TensorBase]) -> list[TensorBase | None]:
         gradients = as_list(returned)
@@ -363,7 +363,7 @@ def _without_gradient(value: Tensor, ins: Sequence[Any], title: str) -> Tensor:
 
 
 #: The application of a ``_Function`` on the tape, and in a graph.
-_TAPED = tape.Taped("_Function", _gradients, 1 << 30, optional_out_grads=True)
+_TAPED = tape.TapedFunction("_Function", _gradients, 1 << 30, optional_out_grads=True)
 _APPLIED = application_op("_function", "the bprop of a _Function", optional_out_grads=True)
 #: A tensor that forward computed and saved: its dependence on the arguments is unknown.
-_SAVED_TENSOR = tape.Taped("_Function", _refuse_gradient)
+_SAVED_TENSOR = tape.TapedFunction("_Function", _refuse_gradient)

@@ -305,7 +305,7 @@ class TruncatedNormal(Initializer):
         arr[...] = fills.truncated_normal(_generator(), arr.shape, self.sigma, self.mean, (self.a, self.b))
 
 
-class _Scaled(Initializer):
+class _FanInitializer(Initializer):
     """Base of initializers whose scale depends on the numbers of inputs and outputs of a layer."""
 
     _distribution = "normal"
@@ -323,7 +323,7 @@ class _Scaled(Initializer):
                                           arr.dtype)
 
 
-class XavierNormal(_Scaled):
+class XavierNormal(_FanInitializer):
     """Normal values of standard deviation ``gain * sqrt(2 / (inputs + outputs))``.
 
     Examples
@@ -356,7 +356,7 @@ class XavierUniform(XavierNormal):
         arr[...] = fills.uniform(_generator(), arr.shape, bound, arr.dtype)
 
 
-class HeNormal(_Scaled):
+class HeNormal(_FanInitializer):
     """Normal values of standard deviation ``gain / sqrt(n)``.
 
     K. He, X. Zhang, S. Ren, J. Sun, Delving deep into rectifiers, 2015.
@@ -407,7 +407,7 @@ class HeUniform(HeNormal):
     _distribution = "uniform"
 
 
-class VarianceScaling(_Scaled):
+class VarianceScaling(_FanInitializer):
     """Values of variance ``scale / n``.
 
     Parameters

@@ -145,10 +145,10 @@ def _jvp_of_arrays(fn: Callable[..., Any], values: Sequence[Any], along: Sequenc
     """``jvp`` for a function of NDArrays."""
 
     def function(*tensors: Any) -> Any:
-        return tree.mapped(as_tensor, fn(*map(as_array, tensors)))
+        return tree.map_tensors(as_tensor, fn(*map(as_array, tensors)))
 
     results = jvp(function, [*map(as_tensor, values)], [*map(as_tensor, along)], has_aux)
-    return tuple(tree.mapped(as_array, results))
+    return tuple(tree.map_tensors(as_array, results))
 
 
 def jacrev(fn: Callable[..., Any], grad_position: Positions = 0, has_aux: bool = False) -> Callable[..., Any]:

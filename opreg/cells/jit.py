@@ -15,8 +15,6 @@ import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, overload
 
-import numpy as np
-
 from opreg.core import generators
 from opreg.custom.function import SpecsChanged
 from opreg.ndarray.context import current_context
@@ -271,7 +269,8 @@ class Cache:
         if len(self.kinds) >= KINDS:
             self._warn(function, f"was compiled for more than {KINDS} kinds of inputs, shapes, dtypes and Python "
                                  "values. The least recently used kind is dropped, and compiled again when called. "
-                                 "Pass numbers that change as tensors, and pad lengths to a few sizes")
+                                 "Pass numbers that change as tensors, or as mutable(number), and pad lengths to a "
+                                 "few sizes")
             del self.kinds[min(self.kinds, key=lambda key: self.kinds[key].used)]
         kind = self.kinds[key] = _Kind()
         return kind
@@ -353,8 +352,8 @@ def _key(args: Args, kwargs: Keywords) -> tuple[Hashable, Sequence[Tensor]]:
 
 def _flatten_arguments(args: Args, kwargs: Keywords) -> tuple[Hashable, list[Tensor], Structure]:
     """The key of arguments, the tensors among them, and their nesting."""
-    arrays: list[Tensor | np.ndarray] = []
-    structure = tree.flatten([list(args), kwargs], arrays, lambda value: issubclass(type(value), np.ndarray))
+    arrays: list[Any] = []
+    structure = tree.flatten([list(args), kwargs], arrays, tree.is_variable)
     leaves = [tensor(array) for array in arrays]
     key = tree.key_of(structure), *[(leaf._data.shape, leaf._data.dtype, has_hooks(leaf)) for leaf in leaves]
     return key, leaves, structure

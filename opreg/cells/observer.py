@@ -17,7 +17,7 @@ import random
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -158,6 +158,14 @@ class Observer(CodeReads):
                     self.note_use(value)
                 self._read_code(frame.f_code, frame.f_globals, loads_after(frame.f_code, frame.f_lasti))
             frame = frame.f_back
+
+    def note_changes(self, names: Iterable[str], title: str) -> None:
+        """Note that an operator may change variables and attributes of these names: code that reads them later cannot
+        be a graph."""
+        new = dict.fromkeys(names, title)
+        if new:
+            self._changing.update(new)
+            self.begin_again()
 
     def _keep_notes(self) -> None:
         """Add the notes since the last call of Python in the graph to those from before."""

@@ -353,7 +353,7 @@ def _drop_record(out: Any) -> Any:
     """Return the value without its record on the tape, which one backward pass has used."""
     if out.__class__ is Tensor:
         return tensor_over(out._data, out._ctx)
-    return tree.mapped(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
+    return tree.map_tensors(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
                        tensor_over(leaf._data, leaf._ctx), out)
 
 

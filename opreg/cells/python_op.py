@@ -313,6 +313,7 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
                 record = Record(function, specs, assumed, title)
                 if trace is not None:
                     record.signatures, record.number = trace.signatures, trace.reads.note_call()
+                    record.place = title, trace.unique(title)
                 return as_list(value._apply(PYTHON, values, {"record": record}))
             trace.take_new()
             adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, Protocol
 
@@ -45,6 +46,9 @@ class Watcher(Protocol):
 
     def begin_again(self) -> None:
         """Note from now on also reads of places that were read before, and those of the functions that run."""
+
+    def note_changes(self, names: Iterable[str], title: str) -> None:
+        """Note that an operator may change variables and attributes of these names."""
 
 
 class Owner(Protocol):
@@ -265,6 +269,10 @@ class Reads:
         if self.check is not None and (label := self.check()) is not None:
             return label
         return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
+
+    def outdated(self) -> str | None:
+        """``changed``, for a trace that has run already: what it has changed itself does not count."""
+        return None if self._spent is not None else self.changed()
 
     def changed_after(self, call: int) -> str | None:
         """The state that is read between a call of Python and the next, and has changed since the trace, as text; None

@@ -15,7 +15,7 @@ from opreg.ndarray.computation import compute
 from opreg.ndarray.context import Context, cpu, current_context
 from opreg.ndarray.ndarray import FOREIGN, NDArray, numbers_of
 from opreg.ndarray.nesting import arrays_in, leaves, on_host
-from opreg.ndarray.tape import Taped, TapeEntry, TapeNode, Variable, frame
+from opreg.ndarray.tape import TapedFunction, TapeEntry, TapeNode, Variable, frame
 from opreg.ndarray.traced import TracedArray, TracedNDArray
 
 from ..core import host_memory
@@ -721,8 +721,8 @@ def lent_raw(data: Array, ctx: Context) -> Tensor:
 
 #: The same values as a separate variable, so that a function can be differentiated in it; with the tensor's hooks, if
 #: it has some.
-FRESH = Taped("argument",
-              lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
+FRESH = TapedFunction("argument",
+                      lambda g, ins, outs, attrs, needs, is_train=True: [g if attrs is None else attrs.through(g)])
 
 
 def argument(value: NDArray) -> TapeEntry:

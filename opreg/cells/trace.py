@@ -20,7 +20,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
-from ..core.effects import changed_states, varies
+from ..core.effects import changed_states, opaque, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
 from ..core.op import Op
@@ -29,6 +29,7 @@ from ..core.spec import Shape, Spec, is_known, unify
 from ..core.tracing import RuleTracer, TracedValue, TraceError, Tracer
 from ..errors import user_line
 from .bailout import CallSignatures, LeftToPython
+from .changed_names import names_changed_by
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
@@ -44,7 +45,7 @@ _FLOAT32 = np.dtype(np.float32)
 MOST_READS = 1000
 
 
-class Running(Owner, Protocol):
+class RunningCell(Owner, Protocol):
     """A Cell that runs in a trace."""
 
     _has_mode: bool
@@ -121,7 +122,7 @@ class FunctionTracer(Tracer):
         self.reads: Reads = Reads() if parent is None else parent.reads
         self.constants: dict[int, NDArray] = {} if parent is None else parent.constants
         self.counts: dict[str, int] = {} if parent is None else parent.counts
-        self.cells: list[Running] = [] if parent is None else parent.cells
+        self.cells: list[RunningCell] = [] if parent is None else parent.cells
         self.signatures: CallSignatures = CallSignatures() if parent is None else parent.signatures
         self.arguments: dict[Entry, Any] = {} if parent is None else parent.arguments
         self.caller_tensors: dict[int, Any] = {}
@@ -175,7 +176,7 @@ class FunctionTracer(Tracer):
         raise LeftToPython(f"{root.title} cannot be compiled to a graph: {root.left}", root.left)
 
     @contextlib.contextmanager
-    def enter_cell(self, cell: Running) -> Iterator[bool]:
+    def enter_cell(self, cell: RunningCell) -> Iterator[bool]:
         """A context in which a Cell runs, in its mode."""
         self.reads.visit(cell)
         self.cells.append(cell)
@@ -421,6 +422,8 @@ class FunctionTracer(Tracer):
         root, derived = self.root, getattr(node.attrs, "derived", True)
         if op.traits.traced and op.where is not None and self.reads.observer is not None and not derived:
             self._read_by_body(node)
+        if self.reads.observer is not None and opaque(op):
+            self.reads.observer.note_changes(names_changed_by(node.attrs), f"the operator {op.op_type or op.name}")
         if op.traits.random:
             root.drawn.append(node)
         root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)

@@ -16,8 +16,8 @@ from ..errors import ArgumentError
 from .class_hooks import attributes_of
 from .tensor_base import TensorBase
 
-__all__ = ["flatten", "rebuild", "mapped", "without_constants", "tensors", "variables", "varies", "constants", "count",
-           "names", "key_of", "with_class", "LEAF", "Structure", "Mutable", "mutable"]
+__all__ = ["flatten", "rebuild", "map_tensors", "without_constants", "tensors", "variables", "varies", "constants",
+           "count", "names", "key_of", "with_class", "LEAF", "Structure", "Mutable", "is_variable", "mutable"]
 
 class Mutable:
     """An input in which functions are differentiated, although it is no tensor; see ``mutable``."""
@@ -54,7 +54,8 @@ def mutable(input_data: T, dynamic_len: bool = False) -> T:
     """A number, tuple, list or dict in which ``grad`` and ``GradOperation`` differentiate, too.
 
     A function is differentiated in the numbers, including those in containers; they are tensors without dimensions
-    while it runs, and so are their gradients. Booleans have no gradient.
+    while it runs, and so are their gradients. Booleans have no gradient. Compiled functions take mutable numbers as
+    tensors, too, so that a new number needs no new trace.
 
     Parameters
     ----------
@@ -130,7 +131,8 @@ def flatten(value: Any, leaves: list[Any], is_leaf: Callable[[object], bool] | N
         return LEAF
     if issubclass(cls, Mutable) and not issubclass(cls, (int, float)):
         plain = next(kind for kind in _MUTABLE if issubclass(cls, kind))
-        return Structure(("mutable", None, (flatten(plain(value), leaves, is_leaf),)))
+        inside = _is_number_or_array if is_leaf is is_variable else is_leaf
+        return Structure(("mutable", None, (flatten(plain(value), leaves, inside),)))
     kind: str
     data: Any
     if issubclass(cls, tuple):
@@ -233,13 +235,13 @@ def _rebuild_class(structure: Structure, parts: list[Any]) -> Any:
     return new
 
 
-def mapped(function: Callable[[Any], object], value: Any) -> Any:
+def map_tensors(function: Callable[[Any], object], value: Any) -> Any:
     """The tree with each tensor replaced by the function's result.
 
     Examples
     --------
     >>> from opreg import Tensor
-    >>> mapped(lambda x: x * 2, [1, (Tensor(2.0),)])
+    >>> map_tensors(lambda x: x * 2, [1, (Tensor(2.0),)])
     [1, (Tensor(shape=[], dtype=Float32, value= 4),)]
     """
     leaves: list[Any] = []
@@ -289,6 +291,18 @@ def varies(value: object) -> bool:
     leaves: list[Any] = []
     variables(value, leaves)
     return bool(leaves)
+
+
+def is_variable(value: object) -> bool:
+    """Whether an argument of a compiled function is taken as a tensor, although it is none: a NumPy array, or a mutable
+    number.
+
+    Examples
+    --------
+    >>> is_variable(mutable(2.0)), is_variable(2.0)
+    (True, False)
+    """
+    return issubclass(type(value), (np.ndarray, _Int, _Float))
 
 
 def _is_array(value: object) -> bool:

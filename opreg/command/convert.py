@@ -156,7 +156,7 @@ def _draw_if_wanted(net: Symbol, options: argparse.Namespace, shapes: Mapping[st
     return {"picture": options.picture}
 
 
-class _Counting:
+class _CountingFile:
     """A file that reports the number of bytes written."""
 
     def __init__(self, file: BinaryIO, line: Line, size: int):
@@ -183,4 +183,4 @@ def _file_with_progress(file: BinaryIO, size: int) -> Iterator[Any]:
         yield file
         return
     with Line(0.5) as line:
-        yield _Counting(file, line, size)
+        yield _CountingFile(file, line, size)

@@ -130,7 +130,7 @@ def _check_holes(op: Op, inputs: dict[str, Any], attrs: Attrs, placed: list[str]
     present = [name for name in placed if inputs[name] is not None]
     if len(present) < 2:
         return inputs
-    names = op.signature.arguments(op.complete(attrs)) + op.signature.auxiliary(op.complete(attrs))
+    names = op.signature.inputs(op.complete(attrs))
     if all(name in names for name in present):
         return inputs
     free = [name for name in names if name in placed or name not in inputs]

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 
 from .cache import cached
 
-__all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "key_of", "loads", "loads_after", "module_keys", "parts"]
+__all__ = ["COMPUTED", "HANDLERS", "Loads", "call_arguments", "changed_names", "key_of", "loads", "loads_after",
+           "module_keys", "parts"]
 
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _OUTER = frozenset({"LOAD_DEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "IMPORT_FROM"})
 #: Instructions that set a name, with the kind of the name.
 _PLACES = {"STORE_GLOBAL": "global", "STORE_DEREF": "outer", "STORE_ATTR": "attribute"}
+_LOADS = _GLOBALS | _OUTER | _ATTRIBUTES
+_SETS = frozenset({*_PLACES, *[name.replace("STORE", "DELETE") for name in _PLACES]})
 _SUBSCRIPTS = frozenset({"DELETE_SUBSCR", "STORE_SUBSCR"})
 _JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 #: A key that is neither a variable nor a constant.
@@ -131,6 +134,35 @@ def loads_after(code: types.CodeType, offset: int) -> Loads:
         elif isinstance(const, str):
             loads_found.texts.add(const)
     return loads_found
+
+
+@cached(1024)
+def changed_names(code: types.CodeType) -> frozenset[str]:
+    """Names of globals, closure variables and attributes that a code object, or one inside of it, sets, deletes or
+    modifies; attributes of its first argument, such as ``self``, left out.
+
+    Examples
+    --------
+    >>> def f(self, x):
+    ...     self.count = 1
+    ...     log.append(x)
+    ...     x.owner.size += scale
+    >>> sorted(changed_names(f.__code__))
+    ['log', 'size']
+    """
+    found: set[str] = set()
+    for part in parts(code):
+        steps = _steps(part)
+        for i, step in enumerate(steps):
+            if step.opname in _SETS:
+                before: Any = steps[i - 1].argval if steps[i - 1].opname.startswith("LOAD_FAST") else None
+                owner = before[-1] if isinstance(before, tuple) else before
+                if not (step.opname.endswith("_ATTR") and part.co_argcount and owner == part.co_varnames[0]):
+                    found.add(step.argval)
+            elif step.opname in _LOADS and (
+                    _is_changed(steps, i) or "DELETE_SUBSCR" in [each.opname for each in steps[i + 1:i + 3]]):
+                found.add(step.argval)
+    return frozenset(found)
 
 
 def call_arguments(frame: types.FrameType, functions: frozenset[str]) -> tuple[Any, Any]:

@@ -289,7 +289,10 @@ class _Slot(NamedTuple):
         owner = text.name(self.owner)
         if isinstance(self.owner, types.CellType):
             read = f"{owner}.cell_contents"
-        elif self.held.value is ABSENT or type(self.owner) is not dict:
+        elif self.held.value is ABSENT and type(self.owner) is dict:
+            text.report(f"{self.name!r} in {owner}", self.label)
+            return
+        elif type(self.owner) is not dict:
             read = f"{owner}.get({self.name!r}, absent)"
         else:
             read = f"{owner}[{self.name!r}]"
@@ -788,7 +791,9 @@ class Comparisons:
     def put_back(self) -> None:
         """Give containers, places and buffers the values that they had before the code changed them."""
         for container, before, _ in self.outside():
-            put_back(container, before)
+            now = elements(container)
+            if len(now) != len(before) or any(map(operator.is_not, now, before)):
+                put_back(container, before)
         for place in self.places():
             place.put_back()
         for content in self._contents:

@@ -2,7 +2,8 @@
 
 The file has a paragraph for each function: its name in the first line, below it the example as in a docstring. Built-in
 operators and functions of ``ops`` and ``mint`` have such files. One file serves the two packages with NumPy's names:
-``opreg.np`` and ``opreg.numpy``. Tests run the examples as doctests.
+``opreg.np`` and ``opreg.numpy``. A function of ``npx``, or a primitive without settings, shows the example of the
+function behind it, with its own name. Tests run the examples as doctests.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from inspect import cleandoc
 from typing import Any
 
-__all__ = ["add_examples", "doc_examples"]
+__all__ = ["add_examples", "doc_examples", "translate_example"]
 
 
 def add_examples(package: str, functions: Mapping[str, Callable[..., Any]], *imports: str) -> None:
@@ -41,3 +42,27 @@ def doc_examples(package: str, *imports: str) -> Iterator[tuple[str, str]]:
     for paragraph in text.strip().split("\n\n"):
         name, _, example = paragraph.strip().partition("\n")
         yield name, f"\n\nExamples\n--------\n{begin}{example}\n"
+
+
+def translate_example(doc: str, function: Callable[..., Any], *changes: tuple[str, str]) -> None:
+    """Append the example in a docstring to that of another function, if it has the first of the given texts, with each
+    text replaced by the one beside it.
+
+    Examples
+    --------
+    >>> def negative(x): "The negative."
+    >>> translate_example("Minus.\\n\\nExamples\\n--------\\n>>> minus(1)\\n-1\\n", negative, ("minus(", "negative("))
+    >>> print(negative.__doc__)
+    The negative.
+    <BLANKLINE>
+    Examples
+    --------
+    >>> negative(1)
+    -1
+    <BLANKLINE>
+    """
+    _, heading, example = doc.partition("\n\nExamples\n")
+    if changes[0][0] in example:
+        for before, after in changes:
+            example = example.replace(before, after)
+        function.__doc__ = cleandoc(function.__doc__ or "") + heading + example

@@ -1,7 +1,7 @@
 """Public functions whose errors name them: the function, the argument, and the values that it takes.
 
-An exception of Python or NumPy becomes an `OpError` that is still an instance of its own class; exceptions of users'
-code leave as they are. A call without an error costs one more function call.
+An exception of Python, NumPy or the system becomes an `OpError` that is still an instance of its own class; exceptions
+of users' code leave as they are. A call without an error costs one more function call.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def named(function: F, module: str = "") -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OpError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, OpError) as error:
             raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
 
     if module:  # pickle looks a function up in its module, and doctest runs examples of the module's functions
@@ -88,6 +88,8 @@ def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, 
     assert error.__traceback__ is not None
     if is_users(error.__traceback__.tb_next):
         return error
+    if isinstance(error, OSError):  # it names the file
+        return as_op_error(error)
     if name in _CONSTRUCTORS:
         made = args[0] if isinstance(args[0], type) else type(args[0])
         name = next(cls.__name__ for cls in made.__mro__ if cls.__module__.startswith("opreg."))

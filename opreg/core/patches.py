@@ -23,7 +23,7 @@ class _Original(NamedTuple):
     shared: bool
 
 
-class _Replaced:
+class _ReplacedMethod:
     """A method of tensors that a program has replaced, where tensors of traces have one of their own."""
 
     def __init__(self, name: str):
@@ -83,7 +83,7 @@ def _patch(cls: type, name: str, before: object) -> None:
         before, vars(traced).get(name, ABSENT), inspect.getattr_static(traced, name, ABSENT) is before))
     now = inspect.getattr_static(cls, name, ABSENT)
     if now is not original.first:
-        setattr(traced, name, now if original.shared else _Replaced(name))
+        setattr(traced, name, now if original.shared else _ReplacedMethod(name))
         return
     del _ORIGINALS[name]
     if original.own is not ABSENT:

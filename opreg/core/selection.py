@@ -19,22 +19,27 @@ _BLOCK = 1 << 15
 _KINDS = "fdilqILQ"
 
 
-def select(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, dtype: np.dtype,
-           out: Array | None = None) -> Array:
-    """``left`` where a boolean array is true, ``right`` elsewhere, in an array of this dtype: a new one, or ``out``,
-    which may be one of the arrays. Arrays broadcast.
+def select(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
+           ) -> Array:
+    """``left`` where the condition is not zero, ``right`` elsewhere, in a new array or in ``out``, which may be one of
+    the arrays. Arrays broadcast, and have one dtype.
 
     Examples
     --------
-    >>> select(np, np.array([True, False]), np.float32([1, 2]), 0.5, np.dtype("float32"))
+    >>> select(np, np.array([True, False]), np.float32([1, 2]), 0.5)
     array([1. , 0.5], dtype=float32)
     """
-    if xp is not np or condition.size < _MANY or dtype.char not in _KINDS:
+    dtype = None
+    if xp is np and condition.size >= _MANY:
+        dtype = np.result_type(left, right) if out is None else out.dtype
+    if dtype is None or dtype.char not in _KINDS:
         chosen: Array = xp.where(condition, left, right)
         if out is None:
-            return chosen.astype(dtype, copy=False)
+            return chosen
         out[...] = chosen
         return out
+    if condition.dtype.kind != "b":
+        condition = condition != 0
     whole = np.dtype(f"i{dtype.itemsize}")
     first, second = np.asarray(left, dtype), np.asarray(right, dtype)
     if condition.size > _BLOCK and all(array.flags.c_contiguous and array.shape in (condition.shape, ())
@@ -53,4 +58,7 @@ def _select_bits(whole: np.dtype, condition: Array, left: Array, right: Array, o
     mask = np.negative(condition.view(np.int8)).astype(whole)  # all bits, or none
     bits = np.bitwise_xor(first, second)
     bits = np.bitwise_and(bits, mask, mask if bits.shape in (mask.shape, ()) else None)
-    return np.bitwise_xor(bits, second, bits if out is None else out.view(whole)).view(left.dtype)
+    if out is None:
+        return np.bitwise_xor(bits, second, bits).view(left.dtype)
+    np.bitwise_xor(bits, second, out.view(whole))
+    return out

@@ -159,7 +159,7 @@ class _ShapeTracer(RuleTracer):
 
     def value(self, entry: Entry) -> TracedValue:
         """The value of an entry."""
-        return _Shaped(self, entry)
+        return _ShapedValue(self, entry)
 
     def call(self, op: Op, values: Sequence[object], keywords: Attrs) -> list[TracedValue]:
         """Apply an operator to values and constants. Attributes may hold unknown dimensions."""
@@ -182,7 +182,7 @@ class _ShapeTracer(RuleTracer):
         """Add no note to the error, since the caller names the composed operator."""
 
 
-class _Shaped(TracedValue):
+class _ShapedValue(TracedValue):
     """A value whose shape may be partly known, and whose dtype is float32 if it is unknown."""
 
     __slots__ = ()

@@ -75,6 +75,11 @@ class DefinedFunction(UsersSchema):
         """Reads of the function, on which the result of a dry run depends."""
         return READS.function([self.rule.function])
 
+    @property
+    def written(self) -> Any:
+        """The function."""
+        return self.rule.function
+
     def traced_code(self) -> list[Any]:
         """The function, where it is traced, and its gradient rule."""
         rule = self.op.rules.grad

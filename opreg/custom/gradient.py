@@ -68,6 +68,11 @@ class UsersSchema(Schema):
     op: Op
     _reads: tuple[object, OutsideValues] | None = None
 
+    @property
+    def written(self) -> Any:
+        """The function or the class that the user has written."""
+        raise NotImplementedError
+
     def traced_code(self) -> list[Any]:
         """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
         raise NotImplementedError

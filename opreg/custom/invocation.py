@@ -34,7 +34,7 @@ _FORWARD = ("is_train", "req", "in_data", "out_data", "aux")
 _BACKWARD = ("req", "out_grad", "in_data", "out_data", "in_grad", "aux")
 
 
-class _Undeclared:
+class _UndeclaredArray:
     """Replaces an array that the Prop did not declare for backward. Every use of it raises an error."""
 
     shape: tuple = ()
@@ -64,7 +64,7 @@ _DONE = """add sub mul truediv floordiv mod divmod pow matmul and or xor lshift 
            getitem setitem len iter contains array array_ufunc array_function dlpack dlpack_device"""
 for _name in _DONE.split():
     for _prefix in ("", "r", "i") if _name in _DONE.split()[:14] else ("",):
-        setattr(_Undeclared, f"__{_prefix}{_name}__", _Undeclared._refuse)
+        setattr(_UndeclaredArray, f"__{_prefix}{_name}__", _UndeclaredArray._refuse)
 
 
 def _notes_of_specs(error: BaseException, title: str, attrs: PropUse, **lists: list) -> None:
@@ -130,7 +130,7 @@ def _automatic(attrs: PropUse, req: list[str], out_grad: list, in_data: list, ou
                in_grad: list, aux: list) -> None:
     """The backward of a traced operator without one: the derivative of its forward."""
     for array in (*out_grad, *in_data):
-        if isinstance(array, _Undeclared):
+        if isinstance(array, _UndeclaredArray):
             array.asnumpy()  # raises the error that this gradient or input is undeclared
     gradients = derive(attrs.inner, tuple(out_grad), [*in_data, *aux], [request != "null" for request in req])
     for dst, request, value in zip(in_grad, req, gradients):
@@ -163,7 +163,7 @@ def read_by(attrs: PropUse, needed: Sequence[int], read: Sequence[Array], ctx: C
         shown = dict(zip(needed, every))
         titles = [f"{name}[{i}]" for name, count in (("out_grad", n_out), ("in_data", n_in), ("out_data", n_out))
                   for i in range(count)]
-        every = [shown[i] if i in shown else _Undeclared(title) for i, title in enumerate(titles)]
+        every = [shown[i] if i in shown else _UndeclaredArray(title) for i, title in enumerate(titles)]
     return every[:n_out], every[n_out:n_out + n_in], every[n_out + n_in:]
 
 

@@ -121,7 +121,7 @@ if TYPE_CHECKING:  # for type checkers: an operator has the parameters and resul
         @property
         def _function(self) -> Callable[Concatenate[Any, Q], R]: ...
 
-    class Defined(Op, Generic[A, R]):
+    class DefinedOperator(Op, Generic[A, R]):
         """An operator that takes the parameters of its function. The type of the first input, a tensor or a symbol,
         determines the type of the result."""
 
@@ -143,7 +143,7 @@ if TYPE_CHECKING:  # for type checkers: an operator has the parameters and resul
         def __call__(self, x: Symbol, /, *args: Any,  # type: ignore[overload-overlap]
                      **keywords: Any) -> Symbol: ...
         @overload
-        def __call__(self: Defined[A, tuple[Any, ...]], *args: A.args,  # type: ignore[overload-overlap]
+        def __call__(self: DefinedOperator[A, tuple[Any, ...]], *args: A.args,  # type: ignore[overload-overlap]
                      **keywords: A.kwargs) -> Sequence[NDArray]: ...
         @overload
         def __call__(self, *args: A.args, **keywords: A.kwargs) -> NDArray: ...
@@ -153,22 +153,22 @@ if TYPE_CHECKING:  # for type checkers: an operator has the parameters and resul
         def __call__(self, *args: Any, name: str, **keywords: Any) -> Any: ...
         def __call__(self, *args: Any, **keywords: Any) -> Any: ...  # type: ignore[misc]
 
-    class Defining(Protocol):
+    class OperatorDecorator(Protocol):
         """A decorator that makes an operator of a function."""
 
-        def __call__(self, function: Callable[A, R], /) -> Defined[A, R]: ...
+        def __call__(self, function: Callable[A, R], /) -> DefinedOperator[A, R]: ...
 
 
 @overload
 def define(function: Callable[A, R], /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False, cheap: bool = False) -> Defined[A, R]: ...
+           capturable: bool = False, cheap: bool = False) -> DefinedOperator[A, R]: ...
 
 
 @overload
 def define(function: None = None, /, *, name: str | None = None, outputs: Sequence[str] = ("output",),
            auxiliary: Auxiliary = (), types: str | None = None, loss: bool = False, traced: bool = False,
-           capturable: bool = False, cheap: bool = False) -> Defining: ...
+           capturable: bool = False, cheap: bool = False) -> OperatorDecorator: ...
 
 
 def define(function: Callable[..., Any] | None = None, /, *, name: str | None = None,

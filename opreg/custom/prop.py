@@ -113,6 +113,11 @@ class RegisteredProp(UsersSchema):
         rule = self.op.rules.grad
         return None if rule is self.rule_of_class else rule
 
+    @property
+    def written(self) -> Any:
+        """The Prop's class."""
+        return self.prop_class
+
     def traced_code(self) -> list[Any]:
         """The Prop's class, where it is traced, and the gradient rule."""
         rule = self.declared_rule

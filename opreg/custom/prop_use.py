@@ -51,7 +51,7 @@ LISTS = ("list_arguments", "list_outputs", "list_auxiliary_states")
 MOST_USES = 128
 
 
-class Registered(Protocol):
+class PropParts(Protocol):
     """The parts of a ``RegisteredProp`` that its uses read."""
 
     op_type: str
@@ -98,7 +98,7 @@ class PropUse(Use):
         Whether the Prop is shared with other calls, since it would answer all of them alike.
     """
 
-    registered: Registered
+    registered: PropParts
     prop: CustomOpProp
     arguments: tuple[str, ...]
     outputs: tuple[str, ...]

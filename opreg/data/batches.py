@@ -495,7 +495,7 @@ class PrefetchingIter(DataIter):
         return self._descriptions("provide_label")
 
     def _begin(self) -> None:
-        self._ahead = Prefetched(functools.partial(_next_of_all, self.iters), 1)
+        self._ahead = PrefetchedResults(functools.partial(_next_of_all, self.iters), 1)
 
     def reset(self) -> None:
         self._ahead.close()
@@ -517,7 +517,7 @@ def _next_of_all(sources: Sequence[DataIter]) -> list[DataBatch]:
 T = TypeVar("T")
 
 
-class Prefetched(Generic[T]):
+class PrefetchedResults(Generic[T]):
     """Results of a function, computed in advance on a thread.
 
     The thread ends with the first exception, which each later ``get`` raises, when it is closed, or when this object is

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.files import open_to_read
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, FileFormatError, did_you_mean
 from .mindrecord_format import COUNT, FIELD, LENGTH, SHIFTS, TYPES, is_blob
 from .mindrecord_writer import FileWriter
@@ -185,7 +185,7 @@ def files_of(paths: str | os.PathLike | Sequence[str | os.PathLike]) -> list[Rec
         if name in others else [first]
 
 
-class FileReader(Checked):
+class FileReader(CheckedMethods):
     """Reads the rows of MindRecord files in their order.
 
     Parameters

@@ -13,14 +13,14 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..core.files import atomic_write
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, did_you_mean
 from .mindrecord_format import COUNT, FIELD, KINDS, LENGTH, SHIFTS, TYPES, is_blob
 
 __all__ = ["FileWriter"]
 
 
-class FileWriter(Checked):
+class FileWriter(CheckedMethods):
     """Writes rows to MindRecord files, which appear when ``commit`` is called.
 
     Parameters

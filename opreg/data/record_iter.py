@@ -21,7 +21,7 @@ from ..core.spec import Shape, as_dtype
 from ..errors import ArgumentError, FileFormatError, ShapeError, did_you_mean, note
 from ..typing import DTypeLike
 from . import codec
-from .batches import DataBatch, DataDesc, DataIter, Prefetched, leave
+from .batches import DataBatch, DataDesc, DataIter, PrefetchedResults, leave
 from .image_iter import listed_images
 from .record_augment import Augmentation, Pixels
 from .record_det_augment import DetAugmentation
@@ -217,8 +217,8 @@ class _RecordIter(MXDataIter, Generic[A]):
         self._scan(starts)
         order = functools.partial(_order, len(starts), _flag(shuffle), self._seed)
         source = functools.partial(_Samples, self.path, starts, batch_size, _flag(round_batch), order)
-        self._norm = _Normalized(shape[0], (mean_r, mean_g, mean_b, mean_a), (std_r, std_g, std_b, std_a), scale,
-                                 self._out)
+        self._norm = _Normalization(shape[0], (mean_r, mean_g, mean_b, mean_a), (std_r, std_g, std_b, std_a), scale,
+                                    self._out)
         if mean_img and self._out != np.uint8:
             if not os.path.exists(mean_img):
                 _write_mean(mean_img, source, self._maker(), shape, damaged == "skip")
@@ -252,8 +252,8 @@ class _RecordIter(MXDataIter, Generic[A]):
         return self._samples.skipped
 
     def _begin(self) -> None:
-        self._ahead = Prefetched(functools.partial(_made_batch, self._samples, self._norm, self.data_shape,
-                                                   self._labels),
+        self._ahead = PrefetchedResults(functools.partial(_made_batch, self._samples, self._norm, self.data_shape,
+                                                          self._labels),
                                  self._depth)
         self._complete = False
         self._waiting = [self._ahead.get()]  # errors in keywords or in the first records are raised here
@@ -285,7 +285,7 @@ def _order(count: int, shuffle: bool, seed: int, number: int) -> np.ndarray:
     return np.random.default_rng((1, seed & 0xFFFFFFFF, number)).permutation(count) if shuffle else np.arange(count)
 
 
-class _Normalized:
+class _Normalization:
     """Normalization of bytes: a mean is subtracted, then multiplied by a factor."""
 
     def __init__(self, channels: int, mean: Sequence[float], std: Sequence[float], scale: float, dtype: np.dtype):
@@ -326,7 +326,8 @@ class _Normalized:
 _Sample = tuple[Pixels, np.ndarray, int, float, float]
 
 
-def _made_batch(samples: _Samples, norm: _Normalized, shape: Shape, labels: Shape) -> tuple[Any, Any, int, Any, bool]:
+def _made_batch(samples: _Samples, norm: _Normalization, shape: Shape, labels: Shape
+                ) -> tuple[Any, Any, int, Any, bool]:
     """The arrays of a batch."""
     rows, pad, last = samples.batch()
     count = samples.batch_size

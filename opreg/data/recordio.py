@@ -22,7 +22,7 @@ import numpy as np
 
 from ..core.files import atomic_write, atomic_writes, op_errors, open_to_read
 from ..core.named_errors import name_errors
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, FileFormatError, OpError, as_op_error, did_you_mean
 from . import codec
 
@@ -201,7 +201,7 @@ class _Writer:
             draft.__exit__(type(error), error, None)
 
 
-class MXRecordIO(Checked):
+class MXRecordIO(CheckedMethods):
     """A sequential reader or writer of a record file.
 
     Parameters

@@ -201,12 +201,6 @@ def _is_constant(value: Operand, number: float) -> bool:
             and (number != 0 or math.copysign(1.0, value) == math.copysign(1.0, number)))
 
 
-def _where(xp: ArrayModule, condition: Array, left: Array | float, right: Array | float, out: Array | None = None
-           ) -> Array:
-    dtype = next(value.dtype for value in (left, right, condition) if not isinstance(value, float))
-    return select(xp, condition if condition.dtype.kind == "b" else condition != 0, left, right, dtype, out)
-
-
 def _astype(dtype: np.dtype, xp: ArrayModule, array: Array, out: Array | None = None) -> Array:
     if out is None:
         return array.astype(dtype)
@@ -315,7 +309,7 @@ def where(condition: Operand, left: Operand, right: Operand) -> Operand:
     return _select(condition, left, right)
 
 
-_select = primitive("where", _where, exact=True, operator=_apply_where, derivative=lambda g, y, c, a, b: (
+_select = primitive("where", select, exact=True, operator=_apply_where, derivative=lambda g, y, c, a, b: (
     None, where(c, g, 0.0), where(c, 0.0, g)))
 
 

@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"opreg.gluon has no {name!r}. {_did_you_mean(name, __all__)}")
     home = _HOMES.get(name)
-    value: Any = _aliases.below(f"gluon.{home or name}")
+    value: Any = _aliases.module_below(f"gluon.{home or name}")
     if home is not None:
         value = getattr(value, name)
     globals()[name] = value

@@ -18,10 +18,11 @@ from opreg.symbol.naming import Prefix, new_name
 
 from ..cells.state import STATE, untraced
 from ..cells.tables import Table
-from ..core.files import atomic_write
+from ..core.files import atomic_write, open_to_read
+from ..core.json_text import json_of
 from ..core.settings import Checked
 from ..core.spec import show
-from ..errors import is_it, note, warn
+from ..errors import FileFormatError, is_it, note, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
@@ -30,7 +31,7 @@ from .hook_handle import HookHandle
 from .parameter_dict import ParameterDict, shorten_names
 from .summary import print_summary
 
-__all__ = ["Block", "indented", "block_text"]
+__all__ = ["Block", "indent", "block_text"]
 
 
 class _BlockScope:
@@ -298,20 +299,26 @@ class Block(Checked):
 
     def load(self, prefix: str) -> None:
         """Read a file that ``save`` wrote into a block of the same structure: names, graphs and parameters."""
-        with open(f"{prefix}-model.json", encoding="utf-8") as file:
-            model = json.load(file)
-        entries = []
-        for key, block, inside in _number_blocks(self, model):
-            entry = inside[key]
-            entries.append((block, entry["children"]))
-            block.__dict__["_name"] = entry["orig_name"]
+        path = f"{prefix}-model.json"
+        with open_to_read(path) as file:
+            model = json_of(file.read(), path)
+        try:
+            entries = [(block, inside[key]) for key, block, inside in _number_blocks(self, model)]
+            names = {block: str(entry["orig_name"]) for block, entry in entries}
+            children = [{entry["children"][names[child]]: child for child in block._children.values()}
+                        for block, entry in entries]
+        except (LookupError, TypeError) as error:
+            raise FileFormatError(f"{path} has no {error} for a block of {self.name}: its blocks are others, or it is "
+                                  f"damaged") from None
+        for block, entry in entries:
+            block.__dict__["_name"] = names[block]
             block._load_graph(entry)
             params, block.params._params = block.params._params, {}
             for name, parameter in params.items():
                 parameter._rename(f"{block.name}_{name[len(block.params.prefix):]}")
                 block.params._params[parameter.name] = parameter
-        for block, names in entries:
-            block.__dict__["_children"] = Table(block, {names[child.name]: child for child in block._children.values()})
+        for (block, _), by_name in zip(entries, children):
+            block.__dict__["_children"] = Table(block, by_name)
         self.load_parameters(f"{prefix}-model.params")
 
     def _saved_graph(self) -> dict[str, Any]:
@@ -453,12 +460,12 @@ def _number_blocks(root: Block, model: dict[str, Any]) -> Iterator[tuple[str, Bl
     return visit(root, model)
 
 
-def indented(text: str, spaces: int = 2) -> str:
+def indent(text: str, spaces: int = 2) -> str:
     """Text with all lines but the first indented.
 
     Examples
     --------
-    >>> indented("a\\nb")
+    >>> indent("a\\nb")
     'a\\n  b'
     """
     return re.sub("\n", f"\n{' ' * spaces}", text)
@@ -466,5 +473,5 @@ def indented(text: str, spaces: int = 2) -> str:
 
 def block_text(block: Block, children: Mapping[str, Block]) -> str:
     """A block as MXNet prints it, with children."""
-    inner = "\n".join(f"  ({name}): {indented(repr(child))}" for name, child in children.items())
+    inner = "\n".join(f"  ({name}): {indent(repr(child))}" for name, child in children.items())
     return f"{type(block).__name__}(\n{inner}\n)"

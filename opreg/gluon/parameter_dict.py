@@ -13,7 +13,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..errors import WrongNameError, did_you_mean
 from ..train import initializer
 from ..train.initializer import InitializerLike
@@ -23,7 +23,7 @@ from .errors import BlockError
 __all__ = ["ParameterDict", "shorten_names"]
 
 
-class ParameterDict(Checked):
+class ParameterDict(CheckedMethods):
     """Parameters by their full names, in the order in which they were made.
 
     Parameters

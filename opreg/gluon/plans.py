@@ -43,7 +43,7 @@ __all__ = ["BlockPlans"]
 _arrays_of = attrgetter("_data")
 
 
-class _Placed:
+class _ContextPlans:
     """The plans of one context, bound to the parameters' arrays there.
 
     Parameters
@@ -87,7 +87,7 @@ class BlockPlans:
     def __init__(self, symbol: Symbol, inputs: Sequence[int | Parameter], title: str):
         self.symbol, self.inputs, self._title = symbol, list(inputs), title
         self._parameters = [source for source in self.inputs if isinstance(source, Parameter)]
-        self._placed: dict[Context, _Placed] = {}
+        self._placed: dict[Context, _ContextPlans] = {}
         self._lock = rlock()
         watch(self)
 
@@ -101,7 +101,8 @@ class BlockPlans:
         placed = self._placed.get(ctx)
         if placed is None or not self._same_arrays(placed):
             weights = [parameter.data(ctx) for parameter in self._parameters]
-            placed = self._placed[ctx] = _Placed(weights, list(chain.from_iterable(map(_arrays_of, self._parameters))))
+            placed = self._placed[ctx] = _ContextPlans(
+                weights, list(chain.from_iterable(map(_arrays_of, self._parameters))))
         training = MODE.__dict__["current"]().training
         key = training, *[(value._data.shape, value._data.dtype) for value in data]
         kind = placed.kinds[key]
@@ -122,14 +123,14 @@ class BlockPlans:
             placed.kinds.keep(key, kind)
             return _run(function, compiled, data)
 
-    def _same_arrays(self, placed: _Placed) -> bool:
+    def _same_arrays(self, placed: _ContextPlans) -> bool:
         """Whether the parameters still have these arrays."""
         try:
             return all(map(is_, placed.arrays, chain.from_iterable(map(_arrays_of, self._parameters))))
         except TypeError:  # a parameter has no arrays now
             return False
 
-    def _planned(self, data: Sequence[NDArray], placed: _Placed, training: bool
+    def _planned(self, data: Sequence[NDArray], placed: _ContextPlans, training: bool
                  ) -> tuple[Callable[..., list[Any]], Compiled | None]:
         """The graph as a function, and its plans for inputs like these."""
         with self._lock:
@@ -191,7 +192,8 @@ class BlockPlans:
 
         return function
 
-    def _compiled(self, graph: Graph, data: Sequence[NDArray], placed: _Placed, training: bool) -> Compiled | None:
+    def _compiled(self, graph: Graph, data: Sequence[NDArray], placed: _ContextPlans,
+                  training: bool) -> Compiled | None:
         """Plans for inputs like these; None where shapes depend on values."""
         trace = FunctionTracer(self._title)
         inputs = [trace.input(f"data{i}", value.shape, value._data.dtype) for i, value in enumerate(data)]

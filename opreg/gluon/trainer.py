@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.update import Update
 
 from ..core.files import atomic_write
-from ..core.settings import Checked, number
+from ..core.settings import CheckedMethods, number
 from ..errors import ArgumentError
 from ..train import optimizer as optimizers
 from ..train.base_optimizer import Optimizer
@@ -25,7 +25,7 @@ from .parameter_dict import ParameterDict
 __all__ = ["Trainer"]
 
 
-class Trainer(Checked):
+class Trainer(CheckedMethods):
     """Updates parameters by their gradients with an optimizer.
 
     Parameters

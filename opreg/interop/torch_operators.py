@@ -302,7 +302,7 @@ def _module(source: Source, function: Any) -> Any:
     if missing:
         raise ArgumentError(f"to_torch: {source.title}: parameters= has no {missing[0]!r}")
 
-    class Converted(torch.nn.Module):
+    class ConvertedModule(torch.nn.Module):
         """A converted module, with its parameters under their names here."""
 
         def __init__(self) -> None:
@@ -325,8 +325,8 @@ def _module(source: Source, function: Any) -> Any:
             members = [functools.reduce(getattr, name.split("."), self) for name in [*names, *source.states]]
             return function(*data, *members, **({"is_train": self.training} if source.mode else {}))
 
-    Converted.__name__ = Converted.__qualname__ = source.name
-    return Converted()
+    ConvertedModule.__name__ = ConvertedModule.__qualname__ = source.name
+    return ConvertedModule()
 
 
 # -------------------------------------------------------------------------------------------------- tensors

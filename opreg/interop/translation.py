@@ -363,7 +363,7 @@ def may_translate(nodes: Sequence[Node]) -> bool:
                or (node.op.rules.expression is not None and node.op.where is None) for node in nodes)
 
 
-class _Sized(NamedTuple):
+class _SpecInput(NamedTuple):
     """An input as rules for shapes and dtypes look at it."""
 
     shape: Shape
@@ -403,7 +403,7 @@ def translate(d: Dialect, nodes: Sequence[Node], values: dict[Entry, Any], heads
 
 def _apply_operator(d: Dialect, op: Op, attrs: Any, ins: list[Any], is_train: bool) -> Sequence[Any]:
     """Outputs of one operator of values."""
-    values: list[Any] = [_Sized(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
+    values: list[Any] = [_SpecInput(_shape(d.spec(x)), _dtype(d.spec(x))) for x in ins]
     shapes, dtypes = infer_outputs(op, attrs, values)
     if not all(map(is_known, shapes)):
         raise Untranslatable
@@ -485,7 +485,7 @@ _BODIES = operator_cache(256, "bodies in other libraries")
 
 def trace_of(op: Op, attrs: Any, ins: list[Spec], outs: list[Spec], is_train: bool) -> Traced:
     """The trace of a body for inputs of these specs, cached until a value that the body reads changes."""
-    version = attrs.version(cpu(), [_Sized(_shape(spec), _dtype(spec)) for spec in ins])
+    version = attrs.version(cpu(), [_SpecInput(_shape(spec), _dtype(spec)) for spec in ins])
     key, edition = (op, version, is_train, *ins), EDITION[0]
     traced = None if version is None else _BODIES[key]
     if traced is None:

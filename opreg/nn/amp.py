@@ -11,7 +11,7 @@ import numpy as np
 from ..cells.cell import Cell, converted
 from ..cells.parameter import Parameter, assign
 from ..cells.tensor import Tensor, tensor
-from ..cells.tree import mapped
+from ..cells.tree import map_tensors
 from ..core.named_errors import name_errors
 from ..core.settings import Checked, flag, real_number, whole_number
 from ..core.spec import as_dtype
@@ -97,11 +97,11 @@ class StaticLossScaler(LossScaler):
 
     def scale(self, inputs: Any) -> Any:
         """Multiply a tensor, or a nesting of tensors, by the scale, in their dtypes."""
-        return mapped(lambda x: x * self.scale_value.astype(x.dtype), inputs)
+        return map_tensors(lambda x: x * self.scale_value.astype(x.dtype), inputs)
 
     def unscale(self, inputs: Any) -> Any:
         """Divide a tensor, or a nesting of tensors, by the scale, in their dtypes."""
-        return mapped(lambda x: unscale(x, self.scale_value), inputs)
+        return map_tensors(lambda x: unscale(x, self.scale_value), inputs)
 
     def adjust(self, grads_finite: Tensor) -> bool:
         """Return False: the scale never changes."""

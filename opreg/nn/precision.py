@@ -156,11 +156,11 @@ def _lower_some(network: Cell, white: Sequence[type], half: np.dtype) -> Cell:
         elif not is_ours(type(cell).construct):
             for name, value in list(vars(cell).items()):
                 if isinstance(value, Primitive) and type(value) in kinds:
-                    setattr(cell, name, _Lowered(value, half))
+                    setattr(cell, name, _HalfPrimitive(value, half))
     return network
 
 
-class _Lowered(Primitive):
+class _HalfPrimitive(Primitive):
     """A primitive that computes in half precision and returns float32."""
 
     def __init__(self, primitive: Primitive, half: np.dtype):

@@ -19,7 +19,7 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.profile import Profile
 from opreg.symbol.inspect.work import time_text
 from opreg.symbol.plan import Plan, Segment
-from opreg.symbol.stages import Staged
+from opreg.symbol.stages import StagedExecutor
 from opreg.symbol.symbol import Symbol
 
 from .drawing import Drawing, of_graph, of_plan
@@ -184,7 +184,7 @@ def _executor(executor: Executor, is_train: bool | None) -> GraphFacts:
     specs = inference.infer_specs(graph, {node: array.shape for node, array in arrays.items()},
                                   {node: array._data.dtype for node, array in arrays.items()})
     facts = GraphFacts(symbol, graph, specs, set(), None, executor)
-    if not isinstance(executor, Staged):  # an executor with several plans is shown as its graph
+    if not isinstance(executor, StagedExecutor):  # an executor with several plans is shown as its graph
         facts.plan = executor.plan(executor._keeps_gradients if is_train is None else is_train)
         facts.segments = list(executor._plans_of(facts.plan.is_train)[0].segments)
     return facts

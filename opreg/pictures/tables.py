@@ -16,7 +16,7 @@ from opreg.symbol.executor import Executor
 from opreg.symbol.inspect.estimate import Estimate
 from opreg.symbol.inspect.memory_use import MemoryUse, size_text
 from opreg.symbol.inspect.profile import Profile
-from opreg.symbol.inspect.work import scaled, time_text, title_of
+from opreg.symbol.inspect.work import number_text, time_text, title_of
 from opreg.symbol.symbol import Symbol
 from opreg.typing import Array
 
@@ -161,7 +161,8 @@ def _profile(profile: Profile) -> str:
                f"{time_text(profile.seconds)}")
     rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
              _Right(time_text(row.seconds)), _Right(time_text(row.median)), _Right(f"{row.share:.1%}"),
-             _Right(scaled(row.read + row.written, "B")), _Right("" if row.flops is None else scaled(row.flops))]
+             _Right(number_text(row.read + row.written, "B")),
+             _Right("" if row.flops is None else number_text(row.flops))]
             for row in profile.rows]
     return _cut(caption, ["step", "operator", "kernel", "least", "median", "share", "bytes", "FLOP"], rows)
 
@@ -170,7 +171,7 @@ def _profile(profile: Profile) -> str:
 def _estimate(estimate: Estimate) -> str:
     rows = [[f"{row.half} {row.step}", title_of(row.operator, row.node, row.operators), row.kernel,
              _Right(time_text(row.eager)), _Right(time_text(row.replayed)), _Right(row.launches),
-             _Right(scaled(row.read + row.written, "B")), _Right(scaled(row.flops)), row.limit]
+             _Right(number_text(row.read + row.written, "B")), _Right(number_text(row.flops)), row.limit]
             for row in estimate.rows]
     caption = (f"{'training' if estimate.is_train else 'inference'} plan, expected on {estimate.machine.name}: "
                f"{time_text(estimate.eager)} launched one by one, {time_text(estimate.replayed)} replayed")

@@ -46,7 +46,7 @@ def install(library: str, main: str | None = None) -> None:
         complete(sys.modules[name], finder)
 
 
-class _Rewriting(SourceFileLoader):
+class _RewritingLoader(SourceFileLoader):
     """Loads a module of the script, ported; compiled code is not cached, since it differs from the file."""
 
     def get_code(self, fullname: str) -> CodeType:
@@ -55,7 +55,7 @@ class _Rewriting(SourceFileLoader):
         return compiled(self.get_data(path), path, package)
 
 
-class _Completed(SourceFileLoader):
+class _PatchingLoader(SourceFileLoader):
     """Loads an installed module, and patches it."""
 
     def __init__(self, loader: SourceFileLoader, finder: _Modules) -> None:
@@ -86,19 +86,19 @@ class _Modules:
         if name == self.library or name.startswith(f"{self.library}."):
             return ModuleSpec(name, _Library(self.library), is_package=True)  # type: ignore[arg-type]
         if name == SCRIPT and self.main is not None:
-            return ModuleSpec(name, _Rewriting(name, self.main), origin=self.main)
+            return ModuleSpec(name, _RewritingLoader(name, self.main), origin=self.main)
         spec = None if name.partition(".")[0] == "opreg" else PathFinder.find_spec(name, path, target)
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or spec.origin is None:
             return None
         if name in COMPANIONS:
-            spec.loader = _Completed(spec.loader, self)
+            spec.loader = _PatchingLoader(spec.loader, self)
             return spec
         return self.rewrite_by_loader(spec) if self.is_own(spec.origin) else None
 
     def rewrite_by_loader(self, spec: ModuleSpec) -> ModuleSpec:
         """A module's spec, whose loader rewrites the module if it belongs to the script."""
         if type(spec.loader) is SourceFileLoader and self.is_own(spec.loader.path):
-            spec.loader = _Rewriting(spec.loader.name, spec.loader.path)
+            spec.loader = _RewritingLoader(spec.loader.name, spec.loader.path)
             spec.cached = None
         return spec
 
@@ -118,7 +118,7 @@ class _Library:
             return
         submodule = name.removeprefix(f"{self.name}.")
         try:
-            sys.modules[name] = aliases.below(submodule)
+            sys.modules[name] = aliases.module_below(submodule)
         except ModuleNotFoundError as error:
             if error.name is None or not error.name.startswith("opreg."):
                 raise

@@ -69,15 +69,14 @@ def decode(data: bytes) -> tuple[str, str]:
     >>> decode(b"# -*- coding: latin-1 -*-\\n\\xe4 = 1\\n")
     ('# -*- coding: latin-1 -*-\\nä = 1\\n', 'iso-8859-1')
     """
+    if b"\0" in data:
+        raise SyntaxError("not text: it has a zero byte", ("<file>", data.count(b"\n", 0, data.index(0)) + 1, 0, ""))
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        text = data.decode(encoding)
+        return data.decode(encoding), encoding
     except (UnicodeError, LookupError) as error:  # LookupError: the encoding is unknown, or not one of text
         line = data.count(b"\n", 0, getattr(error, "start", 0)) + 1
         raise SyntaxError(f"no text: {error}", ("<file>", line, 0, "")) from None
-    if "\0" in text:
-        raise SyntaxError("not text: it has a zero byte", ("<file>", text.count("\n", 0, text.index("\0")) + 1, 0, ""))
-    return text, encoding
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

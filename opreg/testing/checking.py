@@ -21,7 +21,7 @@ from .contract import CHECKS, Check, CheckSkipped, Failed, told_again
 from .foreign import ForeignUse
 from .gradients import NOT_LOOKED_AT, integer_dtypes
 from .report import NOT_ASKED, Report, Verdict
-from .subjects import FunctionUse, TensorUse, subject, weights_restored
+from .subjects import FunctionUse, TensorUse, restore_weights, subject
 from .uses import Subject, Use
 
 __all__ = ["examine", "names"]
@@ -42,7 +42,7 @@ def examine(what: Any, inputs: Sequence[Any], attrs: Mapping[str, Any],
         use = subject(what, inputs, attrs)
         tell(use.title, None)
         verdicts: list[Verdict] = []
-        with told_again(use), weights_restored(what), use.restore_generators():
+        with told_again(use), restore_weights(what), use.restore_generators():
             for verdict in counted(_verdicts(use), f"checking {use.title}", len(CHECKS), lambda verdict: verdict.name):
                 tell(use.title, verdict)
                 verdicts.append(verdict)

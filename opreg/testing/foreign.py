@@ -93,7 +93,7 @@ class ForeignUse(Subject):
                 if not any(True for _ in arrays_in(value, _reject_lists(self.is_array)))}
 
     @contextlib.contextmanager
-    def dtypes_refused(self) -> Iterator[None]:
+    def dtype_errors(self) -> Iterator[None]:
         """A context in which an error of the library about a dtype that it does not support is a DTypeError."""
         try:
             yield

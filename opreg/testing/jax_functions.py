@@ -94,7 +94,7 @@ class JaxUse(ForeignUse):
 
     def _flat_outputs(self, *values: Any) -> list[Any]:
         """The outputs, for values of the arrays."""
-        with self.dtypes_refused():
+        with self.dtype_errors():
             results = self.call(self.function, values)
         return [self.jax.numpy.asarray(leaf) for leaf in self.jax.tree_util.tree_leaves(results)]
 

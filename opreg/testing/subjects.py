@@ -35,7 +35,7 @@ from .jax_functions import function_of_jax
 from .torch_functions import function_of_torch
 from .uses import Heads, Result, Subject, Use, parameter_names
 
-__all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "weights_restored"]
+__all__ = ["FunctionUse", "TensorUse", "compiled", "in_a_cell", "operator_of", "subject", "restore_weights"]
 
 
 # --------------------------------------------------------------------------------------------- autograd.Function
@@ -302,7 +302,7 @@ def _cells(what: Any) -> list[Cell]:
 
 
 @contextlib.contextmanager
-def weights_restored(what: Any) -> Iterator[None]:
+def restore_weights(what: Any) -> Iterator[None]:
     """A context that restores the weights of Cells at its end."""
     weights = [parameter for cell in _cells(what) for parameter in cell.get_parameters()]
     before = [(weight, weight._data, weight._data.copy()) for weight in weights]

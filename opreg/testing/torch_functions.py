@@ -145,7 +145,7 @@ class TorchUse(ForeignUse):
     def _outputs(self, values: Sequence[Any], grads: bool) -> list[Any]:
         """The tensors among the results."""
         self.seed()
-        with self.torch.set_grad_enabled(grads), self.dtypes_refused():
+        with self.torch.set_grad_enabled(grads), self.dtype_errors():
             results = self._call(values)
         return [leaf for _, leaf in arrays_in([results], lambda value: isinstance(value, self.array_class))]
 

@@ -53,14 +53,14 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     return at_epochs("do_checkpoint", period, functools.partial(save_checkpoint, prefix))
 
 
-class _Saving(Protocol):
+class _SavableModule(Protocol):
     """A module that can save itself."""
 
     def save_checkpoint(self, prefix: str, epoch: int, save_optimizer_states: bool = False) -> object:
         """Save the symbol, the parameters, and on request the optimizer's states."""
 
 
-def module_checkpoint(mod: _Saving, prefix: str, period: int = 1, save_optimizer_states: bool = False
+def module_checkpoint(mod: _SavableModule, prefix: str, period: int = 1, save_optimizer_states: bool = False
                       ) -> Callable[..., None]:
     """A callback for the end of an epoch: saves a checkpoint of a module, and on request its optimizer's states."""
     return at_epochs("module_checkpoint", period,

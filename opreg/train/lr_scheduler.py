@@ -90,6 +90,7 @@ class FactorScheduler(LRScheduler):
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         while num_update > self.count + self.step:
+            before = self.base_lr
             self.count += self.step
             self.base_lr *= self.factor
             if self.base_lr < self.stop_factor_lr:
@@ -98,6 +99,8 @@ class FactorScheduler(LRScheduler):
                              self.base_lr)
             else:
                 logging.info("Update %d: the learning rate is now %.5e", num_update, self.base_lr)
+            if self.base_lr == before:  # further steps change nothing
+                self.count += (num_update - self.count - 1) // self.step * self.step
         return self.base_lr
 
 

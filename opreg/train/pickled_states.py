@@ -22,7 +22,7 @@ from ..errors import ArgumentError, FileFormatError
 from . import lr_scheduler
 from .lr_scheduler import LRScheduler
 
-__all__ = ["OTHER", "Pickled", "read_pickle", "write_pickle"]
+__all__ = ["OTHER", "PickleContent", "read_pickle", "write_pickle"]
 
 #: The value that replaces objects which are not needed, such as symbols.
 OTHER = object()
@@ -34,7 +34,7 @@ _SCHEDULES = {
 }
 
 
-class Pickled(NamedTuple):
+class PickleContent(NamedTuple):
     """The content of a pickle of MXNet.
 
     Attributes
@@ -129,7 +129,7 @@ class _Unpickler(SafeUnpickler):
         return type(name, (_Object,), {"__module__": module})
 
 
-def read_pickle(content: bytes, name: str) -> Pickled:
+def read_pickle(content: bytes, name: str) -> PickleContent:
     """Read a pickle of states.
 
     Parameters
@@ -150,8 +150,8 @@ def read_pickle(content: bytes, name: str) -> Pickled:
         if isinstance(states, dict) and (optimizer is None or isinstance(optimizer, _Object)):
             states = {key: _state(state) for key, state in states.items()}
             if optimizer is None:
-                return Pickled(states, None, {})
-            return Pickled(states, type(optimizer).__name__, {key: _attribute(value)
+                return PickleContent(states, None, {})
+            return PickleContent(states, type(optimizer).__name__, {key: _attribute(value)
                                                     for key, value in dict(optimizer.attributes).items()})
     except PICKLE_DAMAGE as error:
         reason = f"{type(error).__name__}: {error}"

@@ -31,7 +31,7 @@ __all__ = ["RNNParams", "BaseRNNCell", "RNNCell", "LSTMCell", "GRUCell", "FusedR
            "BidirectionalCell", "ModifierCell", "DropoutCell", "ZoneoutCell", "ResidualCell"]
 
 
-class _Weighted(BaseRNNCell):
+class _WeightedCell(BaseRNNCell):
     """Base of cells with a weight and a bias for the input and for the last output."""
 
     def __init__(self, num_hidden: int, prefix: str, params: RNNParams | None, bias_init: Initializer | None = None):
@@ -52,7 +52,7 @@ class _Weighted(BaseRNNCell):
                 dense(state, self._hW, self._hB, num_hidden=size, name=f"{name}h2h"))
 
 
-class RNNCell(_Weighted):
+class RNNCell(_WeightedCell):
     """The Elman cell: ``activation(W x + U h + b)``.
 
     Parameters
@@ -88,7 +88,7 @@ class RNNCell(_Weighted):
         return output, [output]
 
 
-class LSTMCell(_Weighted):
+class LSTMCell(_WeightedCell):
     """Long short-term memory; the states are output and cell.
 
     S. Hochreiter, J. Schmidhuber, Long short-term memory, 1997.
@@ -127,7 +127,7 @@ class LSTMCell(_Weighted):
         return self._lstm_step(gates, states[1], "tanh", name)
 
 
-class GRUCell(_Weighted):
+class GRUCell(_WeightedCell):
     """The gated recurrent unit; the reset gate is applied after the product, as in cuDNN.
 
     K. Cho et al., Learning phrase representations using RNN encoder-decoder for statistical machine translation, 2014.

@@ -19,9 +19,9 @@ from ..core.json_text import json_of
 from ..core.spec import as_dtype
 from ..errors import ArgumentError, DTypeError, FileFormatError
 from .lr_scheduler import LRScheduler
-from .pickled_states import OTHER, Pickled, read_pickle
+from .pickled_states import OTHER, PickleContent, read_pickle
 
-__all__ = ["Saved", "dumps", "loads"]
+__all__ = ["SavedStates", "dumps", "loads"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ _NAME = "optimizer states"
 _DEEPEST = 8  # the tuples of each optimizer are less than half as deep
 
 
-class Saved(NamedTuple):
+class SavedStates(NamedTuple):
     """The saved states of an optimizer.
 
     Attributes
@@ -60,7 +60,7 @@ class Saved(NamedTuple):
 # ---------------------------------------------------------------------------------------------- writing
 
 
-def dumps(saved: Saved) -> bytes:
+def dumps(saved: SavedStates) -> bytes:
     """The states as bytes."""
     arrays: dict[str, np.ndarray] = {}
     about: dict[str, object] = {
@@ -99,7 +99,7 @@ def _pack_state(state: object, arrays: dict[str, np.ndarray]) -> dict[str, objec
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def loads(content: bytes, settings: Collection[str] = ()) -> Saved:
+def loads(content: bytes, settings: Collection[str] = ()) -> SavedStates:
     """Read what ``dumps`` wrote, or states that MXNet pickled.
 
     Parameters
@@ -131,10 +131,10 @@ def loads(content: bytes, settings: Collection[str] = ()) -> Saved:
     optimizer, values = about.get("optimizer"), about.get("settings", {})
     _check(optimizer is None or isinstance(optimizer, str), "optimizer", "a name", optimizer)
     _check(isinstance(values, dict), "settings", "names with values", values)
-    return Saved(states, counts, _number("num_update", about.get("num_update")), optimizer, values)
+    return SavedStates(states, counts, _number("num_update", about.get("num_update")), optimizer, values)
 
 
-def _from_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
+def _from_pickle(pickled: PickleContent, settings: Collection[str]) -> SavedStates:
     """The states of a pickle of MXNet."""
     attributes = pickled.attributes
     counts = attributes.get("_all_index_update_counts", {0: attributes.get("_index_update_count", {})})
@@ -147,8 +147,8 @@ def _from_pickle(pickled: Pickled, settings: Collection[str]) -> Saved:
     schedule = attributes.pop("lr_scheduler", None)
     kept = {name: attributes[name] for name in settings if attributes.get(name, OTHER) is not OTHER}
     optimizer = None if pickled.optimizer is None else pickled.optimizer.lower()
-    return Saved(pickled.states, counts, _number("num_update", attributes.get("num_update", 0)), optimizer, kept,
-                 schedule if isinstance(schedule, LRScheduler) else None)
+    return SavedStates(pickled.states, counts, _number("num_update", attributes.get("num_update", 0)), optimizer, kept,
+                       schedule if isinstance(schedule, LRScheduler) else None)
 
 
 def _check(holds: bool, place: str, expected: str, found: object) -> None:

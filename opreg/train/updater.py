@@ -180,7 +180,7 @@ class Updater(Checked):
         if format == "mxnet":
             return write_pickle(states, optimizer if dump_optimizer else None)
         more = (type(optimizer).__name__.lower(), optimizer.settings()) if dump_optimizer else ()
-        return files.dumps(files.Saved(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
+        return files.dumps(files.SavedStates(states, optimizer._all_index_update_counts, optimizer.num_update, *more))
 
     def set_states(self, states: bytes) -> None:
         """Restore the result of ``get_states``, of opreg or of MXNet, completely or not at all.

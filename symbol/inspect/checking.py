@@ -263,7 +263,7 @@ def _largest(array: np.ndarray) -> float:
     return float(np.max(np.where(np.isfinite(wide), np.abs(wide), 0.0)))
 
 
-class _Checked:
+class _CheckedStep:
     """Runs a step and then its reference, and records the difference."""
 
     def __init__(self, number: int, half: str, step: Step, plan: Plan, compute: Compute,
@@ -339,7 +339,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
     function
         Makes the report of all runs so far.
     """
-    checked: list[_Checked] = []
+    checked: list[_CheckedStep] = []
     others: list[Step] = []
 
     def wrap(half: str, number: int, step: Step) -> Watch | None:
@@ -349,7 +349,7 @@ def check_kernels(plan: Plan, strict: bool) -> Callable[[], KernelReport]:
             rng = generators.generator(ctx.backend_name, ctx.device_id)
         compute = _reference_of(step, plan, rng)
         if compute is not None:
-            checked.append(_Checked(number, half, step, plan, compute, rng, strict))
+            checked.append(_CheckedStep(number, half, step, plan, compute, rng, strict))
             return checked[-1]
         if step.run:
             others.append(step)

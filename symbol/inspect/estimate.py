@@ -19,7 +19,7 @@ from opreg.errors import ArgumentError, did_you_mean
 
 from ..plan import Plan, Segment, Step
 from ..replay import runs_python
-from .work import Rounds, Work, count_work, names_of, scaled, time_text, title_of
+from .work import Rounds, Work, count_work, names_of, number_text, time_text, title_of
 
 __all__ = ["Estimate", "EstimateRow", "H100", "H200", "MACHINES", "Machine", "estimate", "machine_of"]
 
@@ -191,7 +191,8 @@ class Estimate(NotebookTable):
         rates = "".join(f", {dtype} {rate / 1e12:.3g}" for dtype, rate in machine.product_rates.items())
         lines = [f"{'training' if self.is_train else 'inference'} plan, expected on {machine.name}: "
                  f"{time_text(self.eager)} launched one by one, {time_text(self.replayed)} replayed; "
-                 f"{self.launches} launches, {scaled(self.read + self.written, 'B')}, {scaled(self.flops, 'FLOP')}",
+                 f"{self.launches} launches, {number_text(self.read + self.written, 'B')}, "
+                 f"{number_text(self.flops, 'FLOP')}",
                  f"the device: memory {machine.memory_rate / 1e9:.0f} GB/s; TFLOP/s{rates.removeprefix(',')}; "
                  f"a launch {time_text(machine.launch)}, a kernel in a replay {time_text(machine.node)}"]
         if self.rows:
@@ -200,8 +201,9 @@ class Estimate(NotebookTable):
         for row in self.rows[:count]:
             name = title_of(row.operator, row.node, row.operators) + (", an island" if row.island else "")
             lines.append(f"{row.half:>8} {row.step:4} {time_text(row.eager):>9} {time_text(row.replayed):>9} "
-                         f"{row.launches:8} {scaled(row.read, 'B'):>9} "
-                         f"{scaled(row.written, 'B'):>9} {scaled(row.flops):>8} {row.limit:>10}  {row.kernel}, {name}")
+                         f"{row.launches:8} {number_text(row.read, 'B'):>9} "
+                         f"{number_text(row.written, 'B'):>9} {number_text(row.flops):>8} {row.limit:>10}  "
+                         f"{row.kernel}, {name}")
         hidden = self.rows[count:]
         if hidden:
             lines.append(f"and {len(hidden)} more steps, {time_text(sum(row.replayed for row in hidden))} replayed")

@@ -56,7 +56,7 @@ class ReportedPlan(NamedTuple):
         return [*explanation_lines(self.plan, self.segments), *self.more]
 
 
-class Described(Protocol):
+class DescribedGraph(Protocol):
     """A graph that lists its nodes."""
 
     def debug_str(self) -> str:
@@ -66,7 +66,7 @@ class Described(Protocol):
 class PlanReports(NotebookTable):
     """An object that reports on its plans."""
 
-    _symbol: Described
+    _symbol: DescribedGraph
     _ctx: Context
     _exclusive: Callable[[], AbstractContextManager[object]]  # a block of code for one thread at a time
     _nbytes_bound: Callable[[], Mapping[str, int]]  # bytes of the caller's arrays, by kind

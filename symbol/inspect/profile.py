@@ -24,7 +24,7 @@ from opreg.typing import Array
 
 from ..plan import Function, Plan, Segment, Step, Watch
 from ..program import Bound
-from .work import count_work, names_of, scaled, time_text, title_of
+from .work import count_work, names_of, number_text, time_text, title_of
 
 __all__ = ["Profile", "ProfileRow", "profile", "memory_rate", "product_rate"]
 
@@ -183,8 +183,8 @@ def _line(row: ProfileRow) -> str:
     work = " " * 23
     if row.flops is not None and row.flop_rate is not None:
         share = "" if row.blas_share is None else f"{row.blas_share:5.0%}"
-        work = f"{scaled(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
-    memory = (f"{scaled(row.read, 'B'):>9} {scaled(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
+        work = f"{number_text(row.flops):>8} {row.flop_rate / 1e9:8.1f} {share:>5}"
+    memory = (f"{number_text(row.read, 'B'):>9} {number_text(row.written, 'B'):>9} {row.rate / 1e9:7.2f} "
               f"{row.memory_share:6.0%}")
     return (f"{row.half:>8} {row.step:4} {time_text(row.seconds):>9} {time_text(row.median):>9} {row.share:6.1%} "
             f"{memory} {work}  {row.kernel}, {title_of(row.operator, row.node, row.operators)}")
@@ -282,8 +282,7 @@ def _synchronizer(plan: Plan) -> Callable[[], None]:
 
 
 def _profile_of_times(plan: Plan, steps: Sequence[tuple[str, int, Step]], times: Sequence[Sequence[float]],
-                      least: float,
-                      runs: int) -> Profile:
+                      least: float, runs: int) -> Profile:
     total = sum(map(min, times)) or 1.0
     ctx = next(iter(plan.contexts.values()))
     memory, products = memory_rate(ctx), {}

@@ -19,7 +19,7 @@ from opreg.core.steps import bytes_moved
 from ..plan import Plan, Step
 from ..program import nbytes
 
-__all__ = ["Rounds", "Work", "names_of", "scaled", "time_text", "title_of", "count_work"]
+__all__ = ["Rounds", "Work", "names_of", "number_text", "time_text", "title_of", "count_work"]
 
 
 class Work(NamedTuple):
@@ -132,12 +132,12 @@ def time_text(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
 
 
-def scaled(count: int, unit: str = "") -> str:
+def number_text(count: int, unit: str = "") -> str:
     """A large number as text, with a decimal prefix.
 
     Examples
     --------
-    >>> scaled(25_000_000, "B"), scaled(64)
+    >>> number_text(25_000_000, "B"), number_text(64)
     ('25.0 MB', '64 ')
     """
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):

@@ -392,7 +392,7 @@ class _Terms:
 Part: TypeAlias = tuple[Expression, Sequence[int | float], int | float]
 
 
-class _Composed(NamedTuple):
+class _GroupExpression(NamedTuple):
     """The expression of a group.
 
     Attributes
@@ -418,7 +418,7 @@ class _Composed(NamedTuple):
 
 @cached(256)
 def _compose(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], ins: tuple[Spec, ...], dtype: np.dtype,
-             arranged: Callable[[Expression], Expression] | None) -> _Composed:
+             arranged: Callable[[Expression], Expression] | None) -> _GroupExpression:
     """Compose the expression of a group. Groups with the same terms, as in equal layers, share it.
 
     ``arranged`` rearranges an expression without casts.
@@ -438,7 +438,7 @@ def _compose(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], i
     ranks = {place: (isinstance(values[place], float), -values[place], math.copysign(1.0, values[place]))
              for place, _ in requested if isinstance(values[place], float) or values[place] >= 0}
     if not ranks:
-        return _Composed(None, [], 0, [int(values[place]) for place, _ in requested], [], None)
+        return _GroupExpression(None, [], 0, [int(values[place]) for place, _ in requested], [], None)
     specs = {ranks[place]: spec for place, spec in requested if place in ranks}
     order = sorted(specs)
     heads = [-number for _, number, _ in order]
@@ -448,8 +448,8 @@ def _compose(terms: tuple[Term, ...], requested: tuple[tuple[int, Spec], ...], i
     if arranged is not None and not any(prim.dtype for prim, _ in composed.code):
         composed = arranged(composed)
     results = [order.index(ranks[place]) if place in ranks else int(values[place]) for place, _ in requested]
-    return _Composed(composed, read, len(full.intersection(read)), results, [specs[rank] for rank in order],
-                     (parts, read, heads))
+    return _GroupExpression(composed, read, len(full.intersection(read)), results, [specs[rank] for rank in order],
+                            (parts, read, heads))
 
 
 def fuse(program: Program) -> Program:

@@ -29,7 +29,7 @@ from opreg.ndarray.context import Context
 from opreg.typing import Array, ArrayModule
 
 from ..program import Program
-from ..reduction import Bucket, Member, Reduced, Reduction, first_names, joined
+from ..reduction import Bucket, GradientBuckets, Member, Reduction, first_names, joined
 
 if TYPE_CHECKING:
     from opreg.distributed.groups import Request
@@ -57,7 +57,7 @@ class _BucketReduction:
         Whether each rank gets a part.
     """
 
-    def __init__(self, reduced: Reduced, bucket: Bucket, members: list[Member], arrays: list[Array],
+    def __init__(self, reduced: GradientBuckets, bucket: Bucket, members: list[Member], arrays: list[Array],
                  pinned: Array | None):
         self.reduced, self.bucket, self.members, self.arrays, self.pinned = reduced, bucket, members, arrays, pinned
         self.scattered = reduced.reduction.shard == "gradients"
@@ -205,7 +205,7 @@ def reduce_gradients(program: Program) -> Program:
     return program
 
 
-def _reduce_wanted(program: Program, reduced: Reduced) -> None:
+def _reduce_wanted(program: Program, reduced: GradientBuckets) -> None:
     """Reduce the gradients of ``program.wanted``."""
     outputs = len(program.bound.graph.heads)
     gradients = dict(zip(program.wanted, zip(program.heads[outputs:], program.destinations)))
@@ -251,7 +251,7 @@ def _reduce_in_graph(program: Program) -> None:
     reductions = {reduction: map(functools.partial(_bucket_reduction, program), itertools.repeat(reduced),
                                  reduced.buckets)
                   for reduction, nodes in groups.items()
-                  for reduced in [Reduced(reduction, Graph((), []), nodes, requests)]}
+                  for reduced in [GradientBuckets(reduction, Graph((), []), nodes, requests)]}
     waits: list[Node] = []
 
     def change(node: Node, became: dict[Entry, Entry]) -> list[Node] | None:
@@ -315,7 +315,8 @@ def _is_long(program: Program, node: Node) -> bool:
     return (op.rules.work(*shapes, node.attrs) or 0) >= _LONG
 
 
-def _new_reduction(reduced: Reduced, bucket: Bucket, members: list[Member], program: Program) -> _BucketReduction:
+def _new_reduction(reduced: GradientBuckets, bucket: Bucket, members: list[Member],
+                   program: Program) -> _BucketReduction:
     grads = program.bound.grads
     count = bucket.count // reduced.reduction.group.size if reduced.reduction.shard == "gradients" else bucket.count
     written = grads[members[0].node][1] == "write"  # all members of a bucket have the same request
@@ -323,7 +324,7 @@ def _new_reduction(reduced: Reduced, bucket: Bucket, members: list[Member], prog
     return _BucketReduction(reduced, bucket, members, [grads[member.node][0] for member in members], pinned)
 
 
-def _bucket_reduction(program: Program, reduced: Reduced, bucket: Bucket) -> _BucketReduction:
+def _bucket_reduction(program: Program, reduced: GradientBuckets, bucket: Bucket) -> _BucketReduction:
     """The reduction of a bucket whose gradients only the graph reads."""
     flat = program.bound.arena(bucket.ctx, bucket.nbytes).view(bucket.dtype)
     arrays = [flat[member.begin:member.end].reshape(member.shape) for member in bucket.members]

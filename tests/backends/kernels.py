@@ -102,7 +102,7 @@ FEW = {
     "backends.axpy": {"_LEAST": 1},
     "backends.numba.compiler": {"_SHARED": 1},
     "backends.numba.recurrent": {"_LEAST": 1},
-    "backends.numba.updates": {"_STRETCH": 4},
+    "backends.numba.operators.updates": {"_STRETCH": 4},
     "backends.onednn.operators.products": {"_LEAST": 0},
     "builtin.layers.correlation": {"BLOCK": {"numpy": 256}, "NEAR": 64, "COLUMNS": 2, "LEAST_OUTS": 1},
     "builtin.layers.pooling": {"BLOCK": {"numpy": 64}, "_EACH": 1},

@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("numba")
 
 import opreg as mx
-from opreg.backends.numba import compiler, updates
+from opreg.backends.numba import compiler
+from opreg.backends.numba.operators import updates
 from opreg.builtin.optimizers import updating
 from opreg.builtin.optimizers.update_formulas import Formula
 from opreg.core import threads

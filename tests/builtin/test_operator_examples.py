@@ -44,6 +44,21 @@ def test_the_examples_of_functions_run(face: str) -> None:
             _run(f"{face}.{name}", function.__doc__.partition(_WORDS)[2])
 
 
+#: Functions and classes that show the example of another function, with their own name.
+TRANSLATED = {name: getattr(face, name).__doc__ for face in (mx.npx, mx.ops) for name in face.__all__
+              if f".{name}(" in (getattr(face, name).__doc__ or "").partition(_WORDS)[2]
+              and (face is mx.npx or isinstance(getattr(face, name), type))}
+
+
+@of_each(TRANSLATED)
+def test_a_translated_example_runs(name: str) -> None:
+    _run(name, TRANSLATED[name].partition(_WORDS)[2])
+
+
+def test_functions_of_npx_and_primitives_have_examples() -> None:
+    assert len(TRANSLATED) >= 170 and {"softmax", "box_nms", "Abs", "Transpose"} <= TRANSLATED.keys()
+
+
 def test_an_example_of_numpys_functions_belongs_to_a_function() -> None:
     names = {name for name, _ in doc_examples("opreg.builtin.numpy_names")}
     assert {name for name in names if not hasattr(mx.np, name) and not hasattr(mx.numpy, name)} == set()

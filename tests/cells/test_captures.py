@@ -182,6 +182,22 @@ PLACES: dict[str, Callable[[Cell, Callable[..., None]], object]] = {
 }
 
 
+def on_tape(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that gives the gradient of a loss by a backward pass over the tape."""
+    def step(x: Tensor) -> Any:
+        x.attach_grad()
+        with opreg.autograd.record():
+            y = loss(x)
+        y.backward()
+        return y, x.grad
+
+    return step
+
+
+WAYS_OF_SCALED = {**WAYS, "on the tape": lambda loss, positions, weights: on_tape(loss),
+                  "compiled on the tape": lambda loss, positions, weights: on_tape(jit(loss))}
+
+
 def gradients_of_scaled(way: str, place: str, name: str) -> list[object]:
     """Gradients of three calls, where a hook changes a scale in each call."""
     scaled, after, calls = Scaled(), nn.ReLU(), []
@@ -192,8 +208,8 @@ def gradients_of_scaled(way: str, place: str, name: str) -> list[object]:
         scaled.change(name, float(value.asnumpy().sum()))
 
     PLACES[place](after if place == "backward" else scaled, hook)
-    step = WAYS[way](lambda x: (after(scaled(x)) * x).sum(), 0, None)
-    return [values(step(Tensor([0.5, 1.0 + i]))) for i in range(3)] + [len(calls) if name == "early" else None]
+    step = WAYS_OF_SCALED[way](lambda x: (after(scaled(x)) * x).sum(), 0, None)
+    return [(values(step(Tensor([0.5, 1.0 + i]))), len(calls)) for i in range(3)]
 
 
 @pytest.mark.filterwarnings("ignore:.*runs as Python.*which the function reads later, is changed by")
@@ -202,8 +218,22 @@ def gradients_of_scaled(way: str, place: str, name: str) -> list[object]:
 def test_a_bprop_after_a_hook_reads_what_the_hook_wrote(place, name):
     """State that is read before the hook only, ``early``, lets the function stay compiled."""
     expected = gradients_of_scaled("eager", place, name)
-    for way in WAYS:
+    for way in WAYS_OF_SCALED:
         assert gradients_of_scaled(way, place, name) == expected, way
+
+
+def test_a_bprop_reads_what_a_program_changes_between_the_passes():
+    scaled = Scaled()
+    for loss in (scaled, jit(scaled), jit(lambda x: scaled(x) * 2.0)):
+        for value in (1.0, 4.0, 4.0, 7.0):
+            scaled.scale = 2.0
+            x = Tensor([1.0])
+            x.attach_grad()
+            with opreg.autograd.record():
+                y = loss(x)
+            scaled.scale = value
+            y.backward()
+            assert x.grad.asnumpy() == (value + 110.0) * y.asnumpy() / 2.0
 
 
 def test_hooks_of_a_cell_on_tensors_from_outside_are_called_in_each_run():

@@ -22,6 +22,7 @@ from opreg.cells.parameter import Parameter, assign
 from opreg.cells.symbolic import from_symbol
 from opreg.cells.tensor import Tensor
 from opreg.cells.traced_tensor import TracedTensor
+from opreg.cells.tree import mutable
 from opreg.common import api
 from opreg.core.registry import ops
 from opreg.core.tracing import TraceError
@@ -78,6 +79,20 @@ def test_a_function_is_traced_once_for_each_kind_of_inputs():
         np.testing.assert_array_equal(found.asnumpy(), value.asnumpy() * keywords.get("n", 1))
         assert len(seen) == count
     assert function.cache_size == 7
+
+
+def test_mutable_numbers_that_change_are_traced_once():
+    def scaled(a: Any, b: Any) -> Any:
+        return a * b["rate"][0] + b["rate"][1] if isinstance(b, dict) else a * b
+
+    seen: list[Any] = []
+    compiled = jit(traces(scaled, seen))
+    for rate in (0.5, 2.0):
+        np.testing.assert_array_equal(compiled(x(), mutable(rate)).asnumpy(), X * np.float32(rate))
+        np.testing.assert_array_equal(compiled(x(), mutable({"rate": (rate, 3)})).asnumpy(), X * np.float32(rate) + 3)
+    assert len(seen) == 2
+    np.testing.assert_array_equal(compiled(x(), 0.5).asnumpy(), X / 2)
+    assert len(seen) == 3 and grad(compiled, 1)(x(), mutable(2.0)).asnumpy() == X.sum()
 
 
 def test_a_tuple_of_tensors_is_no_row_of_arguments():

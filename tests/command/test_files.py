@@ -274,7 +274,8 @@ def test_commands_import_users_operators(opreg: Command, tmp_path: Path) -> None
                                       "def third(x):\n    return x / 3\n")
     program = ("import mine, opreg as mx\n"
                "mx.sym.custom._command_third(mx.sym.var('x'), name='t').save('t-symbol.json')")
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path)
+    done = processes.run(program, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     code, out, _ = opreg("show-missing", "t-symbol.json")
     assert code == 1 and "Custom _command_third, 1 of them, the first is 't': not registered" in out
     code, _, err = opreg("run", "t", "--input", "2x3")

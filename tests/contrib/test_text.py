@@ -67,11 +67,21 @@ def test_a_vocabulary_chooses_the_vectors(tmp_path):
 
 
 @pytest.mark.parametrize("lines, words", [
-    ("a\n", "line 1: expected a word"), ("a 1 2\nb 1 2 3\n", "line 2: expected 2"), ("3 2\n", "no vectors")])
+    (b"a\n", "line 1: expected a word"), (b"a 1 2\nb 1 2 3\n", "line 2: expected 2"), (b"3 2\n", "no vectors"),
+    (b"a 1 2\nb 1 c\n", "vectors.txt, line 2: could not convert string to float: 'c'"),
+    (b"a 1 2\n\xff 1 2\n", "vectors.txt: no text in the encoding 'utf8': ")])
 def test_files_that_are_wrong_are_refused(tmp_path, lines, words):
-    (tmp_path / "vectors.txt").write_text(lines)
+    (tmp_path / "vectors.txt").write_bytes(lines)
     with pytest.raises(text.vocab.TextError, match=words):
         CustomEmbedding(tmp_path / "vectors.txt")
+
+
+def test_a_missing_file_and_an_unknown_encoding_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no\.txt"):
+        CustomEmbedding(tmp_path / "no.txt")
+    (tmp_path / "vectors.txt").write_text("a 1\n")
+    with pytest.raises(text.vocab.TextError, match=r"vectors\.txt: there is no encoding 'klingon'"):
+        CustomEmbedding(tmp_path / "vectors.txt", encoding="klingon")
 
 
 @pytest.mark.parametrize("wrong, words", [

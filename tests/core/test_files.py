@@ -10,8 +10,6 @@ import re
 import signal
 import socket
 import struct
-import subprocess
-import sys
 import tempfile
 import tracemalloc
 import warnings
@@ -26,6 +24,7 @@ import opreg as mx
 from opreg.command import main
 from opreg.core import files
 from opreg.errors import ArgumentError, OpError
+from tests import processes
 
 
 def write(path: Path, content: bytes, mode: int | None = None, fail: bool = False) -> None:
@@ -89,8 +88,7 @@ def test_a_killed_process_leaves_nothing(tmp_path: Path) -> None:
             file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
     """
-    done = subprocess.run([sys.executable, "-c", program], cwd=Path(mx.__file__).parent.parent, timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert processes.run(program).returncode == -signal.SIGKILL
     assert list(tmp_path.iterdir()) == []
 
 
@@ -327,16 +325,16 @@ def test_damaged_files_are_refused_or_read_in_little_memory(kind: str, tmp_path:
 def test_a_full_disk_names_the_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     write(file, b"before")
-    run = subprocess.run([sys.executable, "-c", f"""
+    done = processes.run(f"""
 import resource, signal
 from opreg.core.files import atomic_write
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
 try:
     with atomic_write({str(file)!r}) as file:
         file.write(bytes(1000))
 except OSError as error:
     print(type(error).__name__, error.filename)
-"""], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["OpOSError", str(file)]
+""")
+    assert done.stdout.split() == ["OpOSError", str(file)], done.stderr
     assert file.read_bytes() == b"before"

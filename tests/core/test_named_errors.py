@@ -116,6 +116,12 @@ def _module() -> Any:
     (lambda: mx.mod.Module("net"), "^Module: symbol='net': expected a Symbol"),
     (lambda: mx.mod.Module(OUT, label_names="y"), "^Module: label_names='y': expected a list of names or None"),
     (lambda: mx.metric.Accuracy().update([mx.nd.ones(1)]), r"^Accuracy.update\(\) needs preds. It takes labels, preds"),
+    (lambda: mx.gluon.data.SimpleDataset([1]).transform(len, lazi=1),
+     r"^SimpleDataset.transform\(\) takes no keyword 'lazi'. Did you mean 'lazy'"),
+    (lambda: mx.gluon.Trainer({}, "sgd").step(bach_size=1), r"^Trainer.step\(\) takes no keyword 'bach_size'"),
+    (lambda: mx.gluon.ParameterDict().get(), r"^ParameterDict.get\(\) needs name"),
+    (lambda: mx.Model(nn.Dense(1, 1)).train(epohc=1), r"^Model.train\(\) takes no keyword 'epohc'. Did you mean"),
+    (lambda: mx.dataset.NumpySlicesDataset([1]).batch(), r"^NumpySlicesDataset.batch\(\) needs batch_size"),
     (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
 ])
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
@@ -176,6 +182,7 @@ class Misspelt(mx.operator.CustomOpProp):
     (lambda: mx.Context(), r"^Context\(\) needs device_type. It takes device_type, device_id"),  # type: ignore
     (lambda: mx.Tensor(1.0, dtyp="f"), r"^Tensor\(\) takes no keyword 'dtyp'. Did you mean 'dtype'"),
     (lambda: mx.Tensor(shp=2), r"^Tensor\(\) takes no keyword 'shp'. Did you mean 'shape'"),
+    (lambda: mx.dataset.ImageFolderDataset("/no/such"), "^ImageFolderDataset: there is no folder '/no/such'"),
     (lambda: mx.init.Mixed(["a"], 3), "^Mixed: object of type 'int' has no len"),  # type: ignore
     (lambda: Misspelt(), r"^CustomOpProp\(\) takes no keyword 'need_topgrad'. Did you mean 'need_top_grad'"),
     (lambda: mx.autograd.record(tran_mode=False), r"^record\(\) takes no keyword 'tran_mode'. Did you mean 'train_"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -12,6 +9,7 @@ import opreg as mx
 from opreg.core.attrs import Count, Field, Finite, Schema
 from opreg.core.spec import as_dtype
 from opreg.errors import AttrError, DTypeError
+from tests import processes
 from tests.questions import of_each
 
 WORDS = {
@@ -59,8 +57,8 @@ try:
 except Exception as error:
     print(type(error).__name__)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == found
+    done = processes.run(code)
+    assert done.stdout.strip() == found, done.stderr
 
 
 @pytest.mark.parametrize("make", [

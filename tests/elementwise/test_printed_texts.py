@@ -18,10 +18,11 @@ import pytest
 import opreg.backends.cuda
 from opreg.backends.cuda import columns, rows
 from opreg.backends.cuda import elementwise as cuda_elementwise
-from opreg.backends.cuda import updates as cuda_updates
 from opreg.backends.cuda.layout import Layout, Operand, Reach
 from opreg.backends.cuda.operators import attention, dropout, greedy, lookups, pooling, recurrent
-from opreg.backends.numba import elementwise, loops, updates
+from opreg.backends.cuda.operators import updates as cuda_updates
+from opreg.backends.numba import elementwise, loops
+from opreg.backends.numba.operators import updates
 from opreg.elementwise.expression import Term, compiled, exp, trace
 from opreg.elementwise.rows import RowExpression, RowLayout, row_max, row_sum, trace_rows
 

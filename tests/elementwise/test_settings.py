@@ -13,7 +13,7 @@ from opreg.ndarray.eager import OpenUse, runner_of
 
 NAMES = ["_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar", "_rdiv_scalar",
          "_power_scalar", "_rpower_scalar", "_maximum_scalar", "_minimum_scalar", "_hypot_scalar", "_greater_scalar",
-         "smooth_l1", "_leaky", "_elu"]
+         "_mod_scalar", "_rmod_scalar", "_npi_mod_scalar", "_npi_rmod_scalar", "smooth_l1", "_leaky", "_elu"]
 VALUES = [0.37, 1.7, 2.3, 1.0, 2.0, 3.0, -1.0, 0.0, -0.0, -0.6, 0.73, 1e-320, 1e30, float("inf"), float("nan")]
 
 
@@ -64,6 +64,10 @@ def test_new_floats_share_a_trace() -> None:
     op, x = get("_power_scalar"), np.ones((7, 3), np.float32)
     uses = [runner_of(op, op.complete({"scalar": value}), [x], nd.ones((1,)).context) for value in (0.61, 0.62, 2.0)]
     assert [isinstance(use, OpenUse) for use in uses] == [False, True, False]
+
+
+def test_all_operators_with_a_number_share_traces() -> None:
+    assert [name for name in NAMES if get(name).rules.open_expressions is None] == []
 
 
 def test_another_gradient_rule_ends_the_sharing() -> None:

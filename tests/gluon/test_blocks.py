@@ -381,6 +381,25 @@ def test_a_network_of_another_structure_is_saved_and_loaded(tmp_path):
     assert other.name == net.name and other[0].name == net[0].name
 
 
+def test_a_network_is_not_loaded_from_a_damaged_file_or_that_of_another_structure(tmp_path):
+    net, path = _net(), tmp_path / "whole-model.json"
+    net.initialize()
+    net(_image())
+    net.save(str(tmp_path / "whole"))
+    good = path.read_bytes()
+    for content in (b"", good[:-1], b"[]", b"{}", b'{"hybridsequential0": 3}', good.replace(b"orig_name", b"other"),
+                    good.replace(b"children", b"parents")):
+        path.write_bytes(content)
+        other = _net()
+        name = other.name
+        with pytest.raises(mx.OpError, match="whole-model"):
+            other.load(str(tmp_path / "whole"))
+        assert other.name == name
+    path.unlink()
+    with pytest.raises(mx.OpError, match="whole-model"):
+        _net().load(str(tmp_path / "whole"))
+
+
 def test_hooks_see_inputs_and_outputs():
     seen, layer = [], nn.Dense(1, in_units=1)
     layer.initialize(mx.init.One())

@@ -187,6 +187,20 @@ def test_layers_and_their_cells_share_weights(kind, bidirectional, tmp_path):
     np.testing.assert_allclose(other(x).asnumpy(), expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("function", [nd.zeros, nd.ones, nd.random.uniform, nd.random_normal,
+                                      lambda **settings: nd.zeros(**settings)])
+def test_a_function_of_arrays_makes_the_first_states(function):
+    """It gets the name of a state and its layout, ``__layout__``."""
+    for layer, shape in ((rnn.LSTM(3, prefix="l_"), (1, 2, 3)), (rnn.LSTMCell(3, prefix="c_"), (2, 3))):
+        states = layer.begin_state(2, func=function, dtype="float64")
+        assert [(state.shape, state.dtype) for state in states] == [(shape, np.float64)] * 2
+    given = []
+    rnn.GRUCell(3, prefix="c_").begin_state(2, func=lambda **settings: given.append(settings))
+    rnn.GRU(3, prefix="l_").begin_state(2, func=lambda **settings: given.append(settings))
+    assert [(settings["name"], settings["__layout__"]) for settings in given] == [
+        ("c_begin_state_0", "NC"), ("l_h0_0", "LNC")]
+
+
 def test_a_hybridized_cell_is_traced_once():
     cell = rnn.LSTMCell(3, input_size=2)
     cell.initialize()

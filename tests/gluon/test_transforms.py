@@ -44,6 +44,7 @@ def test_images_are_cropped_and_resized() -> None:
     assert transforms.Resize(5, keep_ratio=True)(_image()).shape == (6, 5, 3)
     assert transforms.Resize((4, 8))(mx.nd.stack(_image(), _image())).shape == (2, 8, 4, 3)
     assert transforms.RandomResizedCrop((4, 6))(_image()).shape == (6, 4, 3)
+    assert transforms.image is mx.image  # scripts read it there
 
 
 def test_random_flips_flip_some_images() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import itertools
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,6 +16,7 @@ from opreg.core.registry import get
 from opreg.core.spec import is_floating
 from opreg.interop import translation
 from opreg.interop.source import Source
+from tests import processes
 from tests.rows import all_rows
 
 pytestmark = pytest.mark.usefixtures("unregistered")
@@ -576,12 +575,13 @@ def test_a_missing_library_is_named(library: str) -> None:
                "assert mx.nd.ones(2).sum().asscalar() == 2\n"
                f"try:\n    mx.operator.to_{library}('relu')\n"
                "except ImportError as error:\n    print(error)\n")
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert library in done.stdout
+    done = processes.run(program)
+    assert library in done.stdout, done.stderr
 
 
 def test_no_library_is_loaded_without_need() -> None:
     program = ("import sys, opreg as mx\n"
                "mx.operator.check('relu', [1.0]).raise_if_failed()\n"
                "assert 'torch' not in sys.modules and 'jax' not in sys.modules\n")
-    subprocess.run([sys.executable, "-c", program], check=True)
+    done = processes.run(program)
+    assert done.returncode == 0, done.stderr

@@ -807,6 +807,16 @@ def test_operators_without_attributes_take_any_keyword(call):
         assert y.asnumpy().tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("call", [lambda x, **tags: nd.relu(x, **tags), lambda x, **tags: nd.ones(2, **tags),
+                                  lambda x, **tags: nd.ElementWiseSum(x, **tags), lambda x, **tags: nd.eye(2, **tags),
+                                  lambda x, **tags: nd.zeros(2, **tags), lambda x, **tags: nd.FullyConnected(
+                                      x, x, num_hidden=1, no_bias=True, **tags)])
+def test_operators_on_arrays_ignore_tags_of_nodes(call):
+    x = nd.array([[1.0]])
+    for _ in range(2):
+        np.testing.assert_array_equal(call(x, __layout__="NC", name="a").asnumpy(), call(x).asnumpy())
+
+
 def read_only(array):
     array.flags.writeable = False
     return array

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +12,7 @@ import opreg as mx
 from opreg.core.registry import get
 from opreg.errors import ArgumentError, OpError
 from opreg.symbol import Symbol, Variable
+from tests import processes
 from tests.questions import of_each
 from tests.rows import Row, all_rows
 
@@ -435,7 +434,8 @@ def test_mxnets_modules_for_onnx_are_found() -> None:
               "from opreg.onnx.mx2onnx._export_model import export_model\nimport opreg as mx\n"
               "assert import_model is mx.onnx.import_model and export_model is mx.onnx.mx2onnx.export_model\n"
               "assert (get_model_metadata, import_to_gluon) == (mx.onnx.get_model_metadata, mx.onnx.import_to_gluon)\n")
-    subprocess.run([sys.executable, "-c", script], check=True)
+    done = processes.run(script)
+    assert done.returncode == 0, done.stderr
 
 
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:

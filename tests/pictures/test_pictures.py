@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -29,6 +28,7 @@ from opreg.pictures.svg import path_of, svg
 from opreg.pictures.timeline import timelines
 from opreg.symbol.json import load, loads
 from opreg.testing.report import Report, Verdict
+from tests import processes
 from tests.cuda import strict
 
 MODELS = Path(__file__).parent.parent / "oracle" / "models"
@@ -562,8 +562,8 @@ def test_pictures_are_loaded_at_first_use():
     program = ("import sys, opreg as mx; x = mx.nd.ones((2,)); s = mx.sym.Variable('x') * 2; mx.nn.Dense(2, 3)\n"
                "print(any(name.startswith('opreg.pictures') for name in sys.modules))\n"
                "x._repr_html_(); print('opreg.pictures' in sys.modules)")
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False", "True"]
+    done = processes.run(program)
+    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 def test_the_document_runs_as_it_stands(tmp_path, monkeypatch, capsys):

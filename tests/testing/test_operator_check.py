@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -26,6 +24,7 @@ from opreg.ndarray import Context
 from opreg.testing import Report, Verdict, checking, variations
 from opreg.testing.contract import Check, Failed
 from opreg.testing.uses import Use
+from tests import processes
 from tests.cuda import strict  # noqa: F401  whose device serves
 from tests.questions import of_each
 from tests.rows import Row, all_rows
@@ -915,7 +914,8 @@ def test_a_check_does_not_suppress_later_warnings() -> None:
 
 def test_importing_the_library_does_not_load_the_checks() -> None:
     program = "import sys, opreg; opreg.operator.CustomOp, opreg.nd.ones; assert 'opreg.testing' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
+    done = processes.run(program)
+    assert done.returncode == 0, done.stderr
 
 
 def test_tensors_passed_by_keyword_are_inputs() -> None:

@@ -468,6 +468,13 @@ def test_factor_schedule_stops():
     assert [round(schedule(n), 9) for n in range(1, 7)] == [1, 0.1, 0.01, 0.001, 0.001, 0.001]
 
 
+def test_factor_schedule_that_changes_no_more_ends_for_any_number_of_updates():
+    for factor, rate in ((0.1, 1e-3), (1, 1.0)):
+        schedule = mx.lr_scheduler.FactorScheduler(step=7, factor=factor, stop_factor_lr=1e-3, base_lr=1.0)
+        many, count = 10**30, (10**30 - 1) // 7 * 7
+        assert (schedule(many), schedule.count) == (rate, count) and count < many <= count + 7
+
+
 @pytest.mark.parametrize("make", [
     lambda **more: mx.lr_scheduler.FactorScheduler(step=4, factor=0.5, base_lr=2.0, **more),
     lambda **more: mx.lr_scheduler.MultiFactorScheduler(step=[4, 9], factor=0.5, base_lr=2.0, **more),

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from numba.core.typing import Signature
     from numba.core.typing.context import BaseContext as Typing
 
-__all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "calls_of_parts", "function_of", "idle", "mode",
-           "runner", "steps", "table_runner", "unavailable", "use", "wait"]
+__all__ = ["CompiledStep", "CompilingStep", "Function", "ThreadedStep", "calls_of_parts", "function_of",
+           "idle_reason", "mode", "runner", "steps", "table_runner", "unavailable", "use", "wait"]
 
 _MODES = ("auto", "numpy", "numba")
 
@@ -105,14 +105,14 @@ def _missing() -> str | None:
     return None if importlib.util.find_spec("numba") else "numba is not installed"
 
 
-def idle() -> str | None:
+def idle_reason() -> str | None:
     """The reason why this process compiles nothing, or None."""
     return "OPREG_JIT=numpy forbids it" if mode() == "numpy" else _missing()
 
 
 def unavailable(call: Call) -> str | None:
     """The reason why no kernel of numba accepts a call, independent of its operator, or None."""
-    return idle() or (None if call.xp is np else "it computes only arrays of NumPy")
+    return idle_reason() or (None if call.xp is np else "it computes only arrays of NumPy")
 
 
 # ------------------------------------------------------------------------------------------------- compiling

@@ -177,13 +177,15 @@ elementwise(lambda g: g, name="_backward_mod", arguments=("g",), on_integers=lam
 
 
 def _without_slope_among_integers(op: Op) -> None:
-    of_floats = op.rules.grad.function
+    of_floats, opened = op.rules.grad.function, op.rules.open_expressions
 
     @op.grad  # the expression would have the derivative of a real remainder
     def mod_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                  ) -> list[Value | None]:
         gradients = of_floats(g, ins, outs, needs=needs, **attrs)
         return [gradient if gradient is None else ops._backward_mod(gradient) for gradient in gradients]
+
+    op.rules.open_expressions = opened  # among floats the gradient is the same
 
 
 for _name in ("_mod", "broadcast_mod", "_mod_scalar", "_rmod_scalar",

@@ -23,7 +23,8 @@ from ...errors import ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import declare_form
-from ..outputs import declare_gradient, wide, write_out
+from ..outputs import declare_gradient, wide
+from ..shapes.shape import stored_in
 
 __all__ = ["Factor"]
 
@@ -95,10 +96,10 @@ def _declare_interleaved(op: Op, form: str, left: Factor, right: Factor) -> None
         batch, _, rows, _ = a.shape
         if not scores:
             y = _product(xp, a, b).transpose(2, 0, 1, 3)
-            return write_out(out, None, y, (rows, batch, heads * b.shape[3]))
+            return stored_in(y.reshape(rows, batch, heads * b.shape[3]), out)
         a, turned, shape = a * _scale(a.shape[3]), _swap_last_axes(b), (batch * heads, rows, b.shape[2])
         if out is None or out.dtype != a.dtype or not out.flags.c_contiguous:
-            return write_out(out, None, _product(xp, a, turned), shape)
+            return stored_in(_product(xp, a, turned).reshape(shape), out)
         _product(xp, a, turned, _WEIGHTS.of(out, heads))
         return out
 

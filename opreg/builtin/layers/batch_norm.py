@@ -13,8 +13,9 @@ from ...core.threads import by_rows
 from ...distributed import world
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
-from ..outputs import common_floating, like_inputs, out_like, out_or_empty_like, wide, write_out
+from ..outputs import common_floating, like_inputs, wide
 from ..samples import fold_samples
+from ..shapes.shape import out_or_empty, stored_in
 from .normalize import layout_of, moments
 
 
@@ -39,11 +40,11 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
     """Output, mean, variance and the new moving mean and variance."""
     layout = layout_of(data.shape, axis)
     x = wide(data).reshape(layout.view)
-    target = out_like(out, x)
+    result = out_or_empty(xp, data.shape, x.dtype, None if out is None or out.dtype != x.dtype else out)
+    y = source = result.reshape(layout.view)
     offset = beta.reshape(layout.keep)
     if is_train and not use_global_stats:
-        mean, variance, y = moments(xp, x, layout, target)
-        source = y
+        mean, variance, _ = moments(xp, x, layout, y)
         mean, variance = mean.reshape(-1), variance.reshape(-1)
         if _shares_statistics(ndev):
             mean, variance, apart = _of_all_ranks(mean, variance)
@@ -59,7 +60,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
         if not fix_gamma:
             scale *= gamma
         offset = offset - (mean * scale).reshape(layout.keep)
-        y, source = out_or_empty_like(xp, target, x), x
+        source = x
     factor = scale.reshape(layout.keep)
 
     def shifted(rows: slice) -> None:
@@ -67,7 +68,7 @@ def _batch_norm(xp: ArrayModule, data: Array, gamma: Array, beta: Array, moving_
         part += offset
 
     by_rows(xp, x, shifted)
-    return write_out(out, target, y, data.shape), mean, variance, moving_mean, moving_var
+    return stored_in(result, out), mean, variance, moving_mean, moving_var
 
 
 def _shares_statistics(ndev: int) -> bool:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,15 +28,16 @@ from ..outputs import wide
 from ..samples import declare_row_samples
 from .correlation import bias_adder, correlate, match, small, spread
 from .sliding import Window, channels_first, channels_last, extent, input_extent, spatial, window
-from .small_correlation import SmallPlan
 
-__all__ = ["run_convolution", "deconvolution_window", "weight_layout"]
+__all__ = ["ROLES", "Part", "Role", "convolution_window", "run_convolution", "shift_of", "weight_layout"]
+
+T = TypeVar("T")
 
 Layout = Literal["NCW", "NCHW", "NCDHW", "NHWC", "NDHWC"]
 Tune = Literal["off", "limited_workspace", "fastest"]
 
 
-def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: tuple[str | None, ...], arrays: tuple,
+def run_convolution(xp: ArrayModule, shape: Shape, out: Array | None, layouts: Sequence[str | None], arrays: Sequence,
                     compute: Callable) -> Array:
     """Let ``compute(target, *arrays)`` write an array of this shape; all arrays have channels on axis 1.
 
@@ -114,75 +115,11 @@ def convolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad, n
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@convolution.in_parts  # no body: images are unfolded a block at a time
-def convolution_in_parts(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, num_filter, num_group, layout,
-                         weights_first=False):
-    shape = convolution_infer(data.shape, weight.shape, kernel=kernel, stride=stride, dilate=dilate, pad=pad,
-                              num_filter=num_filter, layout=layout)
-    win, dtype, along = window(kernel, stride, dilate, pad), data.dtype, (-1, *(1,) * len(kernel))
-    layouts = layout, layout, weight_layout(layout, weights_first), None
-    plan = _small(xp, data, weight, shape, win, num_group, layout)
-
-    def run(data: Array, weight: Array, bias: Array | None = None, out: Array | None = None) -> Array:
-        if plan is None:
-            return run_convolution(xp, shape, out, layouts, (data, weight, bias), lambda y, x, w, b: correlate(
-                xp, x, w, y, win, num_group, bias_adder(b, num_group, len(kernel))))
-        y = np.empty(shape, dtype) if out is None else out
-        plan.correlate(data, weight, y)
-        if bias is not None:
-            np.add(y, bias.reshape(along), y)
-        return y
-
-    return run
-
-
-def _small(xp: ArrayModule, data: Array, weight: Array, shape: Shape, win: Window, groups: int, layout: Layout | None
-           ) -> SmallPlan | None:
-    """The plan of a convolution that the host computes without blocks, if all arrays have channels on axis 1."""
-    if xp is not np or layout not in (None, "NCW", "NCHW", "NCDHW") or not is_single_or_double(data.dtype) \
-            or data.dtype != weight.dtype:
-        return None
-    return small(data.shape, weight.shape, shape, win, groups)
-
-
 convolution_data = adjoint("_backward_Convolution_data", convolution, ("g", "weight", "data"))
 declare_row_samples(convolution_data, 0, 2)
 by_layout(convolution_data, (0, 2), weights_first=True)
 convolution_weight = adjoint("_backward_Convolution_weight", convolution, ("g", "data", "weight"))
 by_layout(convolution_weight, (0, 1), (), weights_first=True)
-
-
-def _declare_gradient_kernel(op: Op, forward: Op, compute: Callable[..., object]) -> None:
-    """Declare the kernel of a gradient, which ``compute(xp, g, other, into, win, num_group)`` writes; ``other`` is the
-    weight for the gradient of the data, and the data for that of the weight."""
-    of_data, turned = op.signature.input_names[-1] == "data", forward is not convolution
-
-    @op.in_parts  # no body: images are unfolded a block at a time
-    def gradient_in_parts(xp, g, other, like, *, kernel, stride, dilate, pad, num_group, layout, adj=(),
-                          target_shape=(), weights_first=False):
-        others, into = (weight_layout(layout, weights_first), layout)[::1 if of_data else -1]
-        data, weight, shape, dtype = *((like, other) if of_data else (other, like)), like.shape, like.dtype
-        if turned:
-            size = channels_first(data.shape, layout)[2:]
-            win, _ = deconvolution_window(size, kernel, stride, dilate, pad, adj, target_shape)
-        else:
-            win = window(kernel, stride, dilate, pad)
-        plan = None if turned or g.dtype != dtype else _small(xp, data, weight, g.shape, win, num_group, layout)
-        compute_small = None if plan is None else plan.spread if of_data else plan.match
-
-        def run(g: Array, other: Array, like: Array, out: Array | None = None) -> Array:
-            if compute_small is None:
-                return run_convolution(xp, shape, out, (into, layout, others), (g, other),
-                                       lambda into, g, other: compute(xp, g, other, into, win, num_group))
-            result = np.empty(shape, dtype) if out is None else out
-            compute_small(g, other, result)
-            return result
-
-        return run
-
-
-_declare_gradient_kernel(convolution_data, convolution, spread)
-_declare_gradient_kernel(convolution_weight, convolution, match)
 
 
 @declare(name="_backward_Convolution_bias")
@@ -273,27 +210,8 @@ def deconvolution_infer(data, weight, bias=None, *, kernel, stride, dilate, pad,
     return channels_last((x[0], num_filter, *places), layout)
 
 
-@deconvolution.kernel()  # no body: images are folded a block at a time
-def deconvolution_xp(xp, data, weight, bias=None, *, kernel, stride, dilate, pad, adj, target_shape, num_filter,
-                     num_group, layout, out=None):
-    x = channels_first(data.shape, layout)
-    win, places = deconvolution_window(x[2:], kernel, stride, dilate, pad, adj, target_shape)
-
-    def compute(y: Array, x: Array, w: Array, b: Array | None) -> None:
-        spread(xp, x, w, y, win, num_group)
-        if b is not None:
-            y += b.reshape(-1, *(1,) * len(places))
-
-    shape = channels_last((x[0], num_filter, *places), layout)
-    return run_convolution(xp, shape, out, (layout,) * 4, (data, weight, bias), compute)
-
-
 deconvolution_data = adjoint("_backward_Deconvolution_data", deconvolution, ("g", "weight", "data"))
 deconvolution_weight = adjoint("_backward_Deconvolution_weight", deconvolution, ("g", "data", "weight"))
-
-_declare_gradient_kernel(deconvolution_data, deconvolution, correlate)
-_declare_gradient_kernel(deconvolution_weight, deconvolution, lambda xp, g, data, weight, win, num_group: match(
-    xp, data, g, weight, win, num_group))
 
 
 def _deconvolution_work(data, weight, out, *, layout, **attrs):
@@ -302,3 +220,95 @@ def _deconvolution_work(data, weight, out, *, layout, **attrs):
 
 
 bilinear(deconvolution, deconvolution_data, deconvolution_weight, _deconvolution_work, _bias_gradient)
+
+
+# ----------------------------------------------------------------------------------------------- kernels
+
+#: The part of a convolution of ``x`` with ``w`` to ``y`` that is computed: ``y``, or the gradient of ``x`` or of ``w``.
+Part = Literal["forward", "data", "weight"]
+
+
+class Role(NamedTuple):
+    """What an operator computes, as a part of a convolution.
+
+    Attributes
+    ----------
+    part : Part
+    reads, writes : str
+        The letters of its inputs, in their order, and of its output; ``b`` is a bias.
+    """
+
+    part: Part
+    reads: str
+    writes: str
+
+    def named(self, ins: Sequence[T], out: T) -> dict[str, T]:
+        """Inputs and output, or their shapes, by letter."""
+        return {**dict(zip(self.reads, ins)), self.writes: out}
+
+
+#: The roles of the operators. A transposed convolution is the gradient of a convolution's data.
+ROLES: dict[Op, Role] = {
+    convolution: Role("forward", "xwb", "y"), convolution_data: Role("data", "yw", "x"),
+    convolution_weight: Role("weight", "yx", "w"), deconvolution: Role("data", "ywb", "x"),
+    deconvolution_data: Role("forward", "xw", "y"), deconvolution_weight: Role("weight", "xy", "w")}
+
+# The function of each part, its name among those of a small plan, and the first array that it takes.
+_COMPUTE: dict[Part, tuple[Callable[..., None], str, str]] = {
+    "forward": (correlate, "correlate", "x"), "data": (spread, "spread", "y"), "weight": (match, "match", "y")}
+
+
+def convolution_window(attrs: Attrs, y: Shape) -> Window:
+    """The window of the convolution that an operator computes a part of, whose output ``y`` has channels on axis 1."""
+    words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
+    if "adj" not in attrs:
+        return window(**words)
+    return deconvolution_window(y[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])[0]
+
+
+def shift_of(bias: Array, rank: int, layout: str | None) -> Array:
+    """A bias in the shape that broadcasts over an output with ``rank`` spatial axes."""
+    return bias.reshape(channels_last((1, bias.size, *(1,) * rank), layout))
+
+
+def _declare_kernel(op: Op, role: Role) -> None:
+    compute, name, first = _COMPUTE[role.part]
+    biased, turned = "b" in role.reads, role.reads[0] != first
+
+    @op.in_parts  # no body: images are unfolded a block at a time
+    def convolving_in_parts(xp, *arrays, **attrs):
+        layout, groups, rank = attrs["layout"], attrs["num_group"], len(attrs["kernel"])
+        (inferred,), dtype = op.infer_shapes([array.shape for array in arrays], [None], attrs)[1], arrays[0].dtype
+        shape: Shape = inferred or ()
+        layouts = {"x": layout, "y": layout, "b": None, "w": weight_layout(layout, attrs.get("weights_first", False))}
+        shapes = role.named([array.shape for array in arrays], shape)
+        x, w, y = [channels_first(shapes[letter], layouts[letter]) for letter in "xwy"]
+        win, small_plan = convolution_window(attrs, y), None
+        if xp is np and layout in (None, "NCW", "NCHW", "NCDHW") and is_single_or_double(dtype) and (
+                dtype == arrays[1].dtype):
+            small_plan = small(x, w, y, win, groups)
+        small_part = None if small_plan is None else getattr(small_plan, name)
+        of_arrays, along = [layouts[letter] for letter in (role.writes, *role.reads)], (-1, *(1,) * rank)
+
+        def run_blocks(target: Array, a: Array, b: Array, bias: Array | None = None) -> None:
+            then = [bias_adder(bias, groups, rank)] if role.part == "forward" else []
+            compute(xp, *((b, a) if turned else (a, b)), target, win, groups, *then)
+            if bias is not None and not then:
+                target += bias.reshape(along)
+
+        def run(a: Array, b: Array, *rest: Array, out: Array | None = None) -> Array:
+            if small_part is None:
+                return run_convolution(xp, shape, out, of_arrays, (a, b, *rest[:biased]), run_blocks)
+            result = np.empty(shape, dtype) if out is None else out
+            if turned:
+                a, b = b, a
+            small_part(a, b, result)
+            if biased and rest:
+                np.add(result, rest[0].reshape(along), result)
+            return result
+
+        return run
+
+
+for _op, _role in ROLES.items():
+    _declare_kernel(_op, _role)

@@ -29,7 +29,7 @@ from ...elementwise.rows import RowLayout, row_mean, row_size, row_sum
 from ...typing import Array, ArrayModule
 from ..layouts import by_axis
 from ..looped import by_loop, looped
-from ..outputs import like_inputs, out_or_empty_like, wide
+from ..outputs import like_inputs, wide
 
 __all__ = ["Layout", "backward_normalize_loop", "layout_of", "moments"]
 
@@ -64,7 +64,7 @@ def moments(xp: ArrayModule, x: Array, layout: Layout, out: Array | None = None)
     """Mean, variance and centred values of ``x``, all in the view."""
     totals = by_rows(xp, x, lambda rows: einsum_of(xp)(layout.total, x[rows]))
     mean = functools.reduce(xp.add, totals).reshape(layout.keep) / layout.size
-    centred = out_or_empty_like(xp, out, x)
+    centred = xp.empty(x.shape, dtype=x.dtype) if out is None else out
 
     def centre(rows: slice) -> Array:
         part = xp.subtract(x[rows], mean, out=centred[rows])

@@ -6,6 +6,7 @@ outside the input are padding.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple, TypeVar
 
 from ...core.cache import cached
@@ -13,7 +14,7 @@ from ...core.spec import ANY, Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array
 
-__all__ = ["Window", "window", "span", "extent", "input_extent", "spatial", "channels_first", "channels_last"]
+__all__ = ["Window", "window", "span", "taps", "extent", "input_extent", "spatial", "channels_first", "channels_last"]
 
 #: An array, or the shape of one.
 ArrayOrShape = TypeVar("ArrayOrShape", Array, Shape)
@@ -77,6 +78,20 @@ def span(size: int, offset: int, stride: int, count: int) -> tuple[slice, slice]
     if low == high:
         return slice(low, low), slice(0, 0, stride)
     return slice(low, high), slice(low * stride + offset, (high - 1) * stride + offset + 1, stride)
+
+
+@cached(1024)
+def taps(w: Window, places: Shape) -> list[tuple[Shape, tuple]]:
+    """Each kernel position, and the slices of the padded input that it reads for outputs of spatial shape ``places``.
+
+    Examples
+    --------
+    >>> taps(window((2,), stride=(2,)), (3,))
+    [((0,), (Ellipsis, slice(0, 5, 2))), ((1,), (Ellipsis, slice(1, 6, 2)))]
+    """
+    return [(tap, (..., *[slice(t * d, t * d + s * (n - 1) + 1, s)
+                          for t, d, s, n in zip(tap, w.dilate, w.stride, places)]))
+            for tap in itertools.product(*map(range, w.kernel))]
 
 
 def extent(size: Shape, w: Window) -> Shape:

@@ -7,7 +7,6 @@ follows.
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from ...core.cache import cached
 from ...core.spec import Shape
 from ...typing import Array
+from . import sliding
 from .sliding import Window
 
 __all__ = ["SmallPlan", "small_plan"]
@@ -49,10 +49,7 @@ class SmallPlan:
         steps = [math.prod(self.padded[axis + 1:]) for axis in range(len(self.padded))]
         self.steps = (steps[0], w[1] * steps[1], steps[1], *[step * d for step, d in zip(steps[2:], win.dilate)],
                       *[step * s for step, s in zip(steps[2:], win.stride)])
-        self.reads: list[tuple[tuple[int, ...], tuple[Any, ...]]] = [
-            (tap, (..., *[slice(t * d, t * d + s * (q - 1) + 1, s)
-                          for t, d, s, q in zip(tap, win.dilate, win.stride, places)]))
-            for tap in itertools.product(*map(range, win.kernel))]
+        self.reads = sliding.taps(win, places)
 
     def columns(self, x: Array) -> Array:
         """The elements under each kernel position, (N, G, C * taps, places)."""

@@ -457,16 +457,15 @@ def declare_choice(op: Op, number_there: bool = False, rows: bool = False) -> No
 
     @op.in_parts  # no body: bodies use it to select by a condition
     def choosing_in_parts(xp, condition, *arrays, scalar=None):
-        is_truth, rank, dtype = condition.dtype.kind == "b", arrays[-1].ndim - condition.ndim, arrays[0].dtype
-        number = constant(xp, scalar, dtype) if len(arrays) == 1 else None
+        rank = arrays[-1].ndim - condition.ndim
+        number = constant(xp, scalar, arrays[0].dtype) if len(arrays) == 1 else None
 
         def choose(condition, x, y=number, *, out=None):
-            truth = condition if is_truth else condition != 0
             if number_there:
                 x, y = number, x
             if rows:
-                truth = truth.reshape((*truth.shape, *(1,) * rank))
-            return select(xp, truth, x, y, dtype, out)
+                condition = condition.reshape((*condition.shape, *(1,) * rank))
+            return select(xp, condition, x, y, out)
 
         return choose
 

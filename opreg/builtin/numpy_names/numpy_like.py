@@ -28,7 +28,7 @@ from ..lookup.indexing import declare_choice
 from ..matrices.dense import adjoint, bilinear, declare_product, product
 from ..outputs import declare_array_function
 from ..places import declare_writes
-from ..samples import aligned, alike, repeat_inputs, summed_like
+from ..samples import align_inputs, alike, repeat_inputs, summed_like
 from ..shapes.broadcasting import reduced_like
 from ..shapes.creation import declare_fill
 from ..shapes.shape import copy_view, declare_reshape, reshape_fill, stored_in
@@ -243,7 +243,7 @@ bilinear(matmul, matmul_a, matmul_b, lambda a, b, out, **attrs: 2 * math.prod(ou
 def matmul_vmap(ins, batched):
     left, right = [value.reshape((*value.shape, 1)[:own] + extra(value.shape[own:])) for value, own, extra in
                    zip(ins, batched, (_row_shape, _column_shape))]
-    return ops._npi_matmul(*aligned([left, right], batched))
+    return ops._npi_matmul(*align_inputs([left, right], batched))
 
 
 def _row_shape(shape: Shape) -> Shape:
@@ -263,7 +263,7 @@ def _declare_factor_of_samples(op: Op, right: bool) -> None:
         if min(len(other_factor.shape), len(factor.shape)) < 3:
             return NotImplemented
         turned = ops.swapaxes(other_factor, dim1=-1, dim2=-2)
-        product = ops._npi_matmul(*aligned([turned, g] if right else [g, turned], (True, True)))
+        product = ops._npi_matmul(*align_inputs([turned, g] if right else [g, turned], (True, True)))
         return summed_like(product, product.shape[1:], factor.shape[1:])
 
 

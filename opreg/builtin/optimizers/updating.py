@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import threads
+from ...core.cache import Recent
 from ...core.host_memory import OwnWorkspace, Workspace
 from ...core.processor import processor
 from ...core.rules import Attrs, Rule
-from ...core.spec import Shape
 from ...elementwise.tiling import pieces
 from ...typing import Array, ArrayModule
 from .update_formulas import Rates
@@ -128,16 +128,12 @@ class Bound(NamedTuple):
     rates: Rates
 
 
-# Number of shapes whose scratch is cached.
-_SHAPES = 1024
-
-
 class _TileScratch(OwnWorkspace):
     """Scratch arrays of one tile, by number: fresh memory of this size costs as much as an update."""
 
     def __init__(self) -> None:
         super().__init__(spare=4 * TILE)
-        self.views: dict[tuple[Shape, np.dtype], Scratch] = {}
+        self.views = Recent(1024)
 
 
 class _LazyArrays(dict):
@@ -159,13 +155,11 @@ def _scratch(xp: ArrayModule, like: Array, dtype: np.dtype | None = None) -> Scr
     shape, size, dtype = like.shape, like.size, dtype or like.dtype
     if size > TILE or xp is not np:
         return _LazyArrays(lambda number: xp.empty(shape, dtype)).__getitem__
-    views = _tile_scratch.views
-    scratch = views.get((shape, dtype))
+    scratch: Scratch | None = _tile_scratch.views[shape, dtype]
     if scratch is None:
-        if len(views) >= _SHAPES:
-            views.clear()
         array = _tile_scratch.array
-        scratch = views[shape, dtype] = _LazyArrays(lambda number: array(number, shape, dtype)).__getitem__
+        scratch = _LazyArrays(lambda number: array(number, shape, dtype)).__getitem__
+        _tile_scratch.views.keep((shape, dtype), scratch)
     return scratch
 
 
@@ -264,10 +258,18 @@ def _gathered(run: Callable[..., list[Callable[[], object]]], updates: Sequence[
     functions: list[Callable[[], object]] = [functools.partial(np.concatenate, column, 0, whole)
                                              for column, whole in zip(columns, flat)]
     functions += run(flat[0], flat, scratch=scratch)
-    for i in (0, *range(2, len(columns))):
-        functions += [functools.partial(array.__setitem__, Ellipsis, flat[i][end - array.size:end])
-                      for array, end in zip(columns[i], ends)]
+    functions.append(functools.partial(_copy_all, [
+        (array, flat[i][end - array.size:end]) for i in (0, *range(2, len(columns)))
+        for array, end in zip(columns[i], ends)]))
     return functions
+
+
+def _copy_all(pairs: Sequence[tuple[Array, Array]]) -> None:
+    for target, source in pairs:
+        target[...] = source
+
+
+_copy_all.plain = True  # type: ignore[attr-defined]  # it depends on no mode
 
 
 def bind(xp: ArrayModule, kernel: Rule, updates: Sequence[Update], attrs: Attrs) -> Bound:

@@ -15,7 +15,7 @@ from ...errors import DTypeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..outputs import names_of_outputs
-from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated, distance, number, per_unit, real_values, to_integers
+from .ranges import EDGES, ENDS, FLOAT, bytewise, calibrated_reach, distance, number, per_unit, real_values, to_integers
 
 Byte = Literal["int8", "uint8"]
 AutoByte = Literal["auto", "int8", "uint8"]
@@ -62,7 +62,7 @@ def quantize_v2(data, *, out_type: AutoByte = "int8", min_calib_range: float | N
     calibrated range without negative values. Quantised data are returned unchanged.
     """
     source_dtype, kind = np.dtype(data.dtype).name, _dtype(out_type, min_calib_range, max_calib_range)
-    limit: Any = calibrated(min_calib_range, max_calib_range)
+    limit: Any = calibrated_reach(min_calib_range, max_calib_range)
     if source_dtype not in EDGES and limit is None:
         low, high = _least_and_most(data)
         reach = distance(low, high)
@@ -95,7 +95,7 @@ def quantize_asym(data, *, min_calib_range: float | None = None, max_calib_range
     if source_dtype in EDGES:
         shift = 128.0 if source_dtype == "int8" else 0.0
         return ops.Cast(ops.Cast(data, dtype="float32") + shift, dtype="uint8"), number(size, 1), number(size, shift)
-    if calibrated(min_calib_range, max_calib_range) is None:
+    if calibrated_reach(min_calib_range, max_calib_range) is None:
         low, high = _least_and_most(data)
     else:
         low, high = number(size, min_calib_range), number(size, max_calib_range)
@@ -125,7 +125,7 @@ def requantize(data, min_range, max_range, *, out_type: AutoByte = "int8", min_c
     """
     kind = _dtype(out_type, min_calib_range, max_calib_range)
     step = distance(min_range, max_range) / ENDS["int32"]
-    reach = calibrated(min_calib_range, max_calib_range)
+    reach = calibrated_reach(min_calib_range, max_calib_range)
     numbers = ops.Cast(data, dtype="float32")
     own_reach = distance(*_least_and_most(numbers)) * step if reach is None else number(step, reach)
     steps = step * per_unit(ENDS[kind], own_reach if reach is None else reach)

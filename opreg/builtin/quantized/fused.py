@@ -28,7 +28,7 @@ from .ranges import (
     FLOAT,
     OUTPUTS,
     bytewise,
-    calibrated,
+    calibrated_reach,
     distance,
     kind,
     number,
@@ -187,7 +187,7 @@ def _fractions(layer: Any, data: Value, factor: Factor, data_steps: Value, dtype
 
 def _result(body: Body, arrays: dict[str, Value], factor: Factor, data_reach: Value, attrs: Attrs) -> Any:
     """The outputs of a quantised node."""
-    data, limit = arrays["data"], calibrated(attrs["min_calib_range"], attrs["max_calib_range"])
+    data, limit = arrays["data"], calibrated_reach(attrs["min_calib_range"], attrs["max_calib_range"])
     fractions = attrs.get("enable_float_output", False)
     dtype = "float32" if fractions or limit is not None else "float64"
     data_steps = per_unit(EDGES[kind(data)], data_reach)
@@ -212,7 +212,7 @@ def _dtype(body: Body, attrs: Attrs) -> Any:
     """The dtype of the result of a quantised node."""
     if attrs.get("enable_float_output", False):
         return FLOAT
-    if calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is None:
+    if calibrated_reach(attrs["min_calib_range"], attrs["max_calib_range"]) is None:
         return as_dtype("int32")
     return as_dtype("uint8" if body.is_never_negative else "int8")
 
@@ -298,7 +298,7 @@ class Fusion:
         if body.norm is not None:
             weight, bias = _fold_affine(_norm(body.norm), weight, bias, *[arrays[name] for name in _STATISTICS])
         channels = (self.layer == "FullyConnected"
-                    or calibrated(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
+                    or calibrated_reach(attrs["min_calib_range"], attrs["max_calib_range"]) is not None)
         return _quantize_weights(weight, bias, channels)
 
 

@@ -31,7 +31,7 @@ from .ranges import (
     FLOAT,
     OUTPUTS,
     bytewise,
-    calibrated,
+    calibrated_reach,
     distance,
     exact,
     kind,
@@ -216,7 +216,7 @@ def quantized_elemwise_add(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     With 8 bits it is uint8 if both arrays are.
     """
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
-    limit = calibrated(min_calib_range, max_calib_range)
+    limit = calibrated_reach(min_calib_range, max_calib_range)
     if limit is not None:
         output_dtype = kind(lhs) if lhs.dtype == rhs.dtype else "int8"
         total = real_values(lhs, left) + real_values(rhs, right)
@@ -235,7 +235,7 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
     """The product of two quantised arrays, and its range: 8 bits if calibrated, otherwise 32 bits; or with
     ``enable_float_output`` the floating-point values alone."""
     left, right = distance(lhs_min, lhs_max), distance(rhs_min, rhs_max)
-    limit = calibrated(min_calib_range, max_calib_range)
+    limit = calibrated_reach(min_calib_range, max_calib_range)
     if limit is None and not enable_float_output:
         high = product_range(lhs, left, right)
         return product(lhs, ops.Cast(rhs, dtype="int32")), -high, high
@@ -250,14 +250,14 @@ def quantized_elemwise_mul(lhs, rhs, lhs_min, lhs_max, rhs_min, rhs_max, *, min_
 def quantized_elemwise_add_types(ins, outs, *, min_calib_range, max_calib_range):
     kinds = bytewise(ins[:2])
     output_dtype: Any = _INT32
-    if calibrated(min_calib_range, max_calib_range) is not None:
+    if calibrated_reach(min_calib_range, max_calib_range) is not None:
         output_dtype = None if None in kinds else kinds[0] if kinds[0] == kinds[1] else _INT8
     return [*kinds, *[FLOAT] * 4], [output_dtype, FLOAT, FLOAT]
 
 
 @quantized_elemwise_mul.types
 def quantized_elemwise_mul_types(ins, outs, *, min_calib_range, max_calib_range, enable_float_output):
-    output_dtype = _INT32 if calibrated(min_calib_range, max_calib_range) is None else _INT8
+    output_dtype = _INT32 if calibrated_reach(min_calib_range, max_calib_range) is None else _INT8
     return [_INT8, _INT8, *[FLOAT] * 4], [FLOAT] if enable_float_output else [output_dtype, FLOAT, FLOAT]
 
 
@@ -273,7 +273,7 @@ def _normalised(data, gamma, beta, min_data, max_data, moving_mean, moving_var, 
                 eps, fix_gamma, axis, **_):
     """``BatchNorm`` of 8-bit integers by the moving statistics, as int8 in the calibrated range, which is required; and
     the range."""
-    limit = calibrated(min_calib_range, max_calib_range)
+    limit = calibrated_reach(min_calib_range, max_calib_range)
     if limit is None:
         raise AttrError("min_calib_range and max_calib_range are required: the range of the result")
     broadcast_shape = tuple([-1 if i == axis % len(data.shape) else 1 for i in range(len(data.shape))])

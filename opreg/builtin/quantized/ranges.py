@@ -18,7 +18,7 @@ from ...core.value import Value
 from ...errors import DTypeError
 from ..forms import declare_form
 
-__all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated", "distance", "exact", "kind", "number",
+__all__ = ["EDGES", "ENDS", "FLOAT", "OUTPUTS", "bytewise", "calibrated_reach", "distance", "exact", "kind", "number",
            "product_range", "real_values", "per_unit", "product", "to_integers"]
 
 #: Number of steps up to an end of the range: to the middle of the outermost integer's interval, or to its outer edge.
@@ -46,7 +46,7 @@ def distance(low: Value, high: Value) -> Value:
     return ops._maximum(ops.abs(low), ops.abs(high))
 
 
-def calibrated(min_calib_range: float | None, max_calib_range: float | None) -> float | None:
+def calibrated_reach(min_calib_range: float | None, max_calib_range: float | None) -> float | None:
     """The largest absolute value of a range given by attributes, in single precision; None without a range."""
     if min_calib_range is None or max_calib_range is None:
         return None

@@ -82,12 +82,12 @@ def pad_fold_xp(xp, g, *, mode, pad_width, out=None):
     if mode != "constant":
         for axis, (before, after) in enumerate(widths):
             if before or after:
-                g = _folded(xp, g, axis, before, after, mode)
+                g = _fold(xp, g, axis, before, after, mode)
         return copy_view(xp, g, out)
     return copy_view(xp, g[_core(widths, g.shape)], out)
 
 
-def _folded(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
+def _fold(xp: ArrayModule, g: Array, axis: int, before: int, after: int, mode: str) -> Array:
     """``g`` with its first and last elements along ``axis`` added to the elements that they are copies of."""
     g = xp.moveaxis(g, axis, 0)
     stop = g.shape[0] - after

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from ...core.attrs import Count, Few, Positive
@@ -12,7 +11,7 @@ from ...core.registry import declare, ops
 from ...core.spec import Shape, show, unify
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
-from ...typing import Array, ArrayModule
+from ..layers.sliding import Window, extent, taps, window
 from ..outputs import adjoint_pair, linear
 from .shape import copy_view, stored_in
 
@@ -59,50 +58,12 @@ def space_to_depth(data, *, block_size: int):
 Dims = tuple[int, ...]
 
 
-def _windows(space: Sequence[int], kernel: Dims, stride: Dims, dilate: Dims, pad: Dims) -> tuple:
-    """Kernel, stride, dilation and padding of every spatial axis, and the number of windows."""
-    rank = len(kernel)
-    stride, dilate, pad = stride or (1,) * rank, dilate or (1,) * rank, pad or (0,) * rank
-    if not rank == len(stride) == len(dilate) == len(pad) == len(space):
-        raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: expected "
-                        f"{len(space)} numbers of each, one for each axis of the image")
-    if min(*kernel, *stride, *dilate) < 1 or min(pad) < 0:
-        raise AttrError(f"kernel={kernel}, stride={stride}, dilate={dilate}, pad={pad}: too small")
-    counts = []
-    for dim, k, s, d, p in zip(space, kernel, stride, dilate, pad):
-        if d * (k - 1) + 1 > dim + 2 * p:
-            raise ShapeError(f"kernel={kernel}, dilate={dilate} does not fit into an image of "
-                             f"{show(tuple(space))} with pad={pad}")
-        counts.append((dim + 2 * p - d * (k - 1) - 1) // s + 1)
-    return kernel, stride, dilate, pad, tuple(counts)
-
-
-def _taps(kernel: Dims, stride: Dims, dilate: Dims, counts: Dims) -> Iterator[tuple]:
-    """Elements of the kernel: the position of each, and the slices of the padded image that it reads."""
-    for place in itertools.product(*map(range, kernel)):
-        cut = [slice(i * d, i * d + (n - 1) * s + 1, s) for i, s, d, n in zip(place, stride, dilate, counts)]
-        yield place, (..., *cut)
-
-
-def _to_columns(xp: ArrayModule, data: Array, windows: tuple, out: Array | None) -> Array:
-    kernel, stride, dilate, pad, counts = windows
-    if any(pad):
-        data = xp.pad(data, [(0, 0), (0, 0)] + [(p, p) for p in pad])
-    columns = xp.empty((*data.shape[:2], *kernel, *counts), dtype=data.dtype)
-    for place, cut in _taps(kernel, stride, dilate, counts):
-        columns[(slice(None), slice(None), *place)] = data[cut]
-    columns = columns.reshape(data.shape[0], data.shape[1] * math.prod(kernel), math.prod(counts))
-    return columns if out is None else copy_view(xp, columns, out)
-
-
-def _from_columns(xp: ArrayModule, columns: Array, space: Dims, windows: tuple) -> Array:
-    kernel, stride, dilate, pad, counts = windows
-    channels = columns.shape[1] // math.prod(kernel)
-    columns = columns.reshape((columns.shape[0], channels, *kernel, *counts))
-    image = xp.zeros((*columns.shape[:2], *[dim + 2 * p for dim, p in zip(space, pad)]), dtype=columns.dtype)
-    for place, cut in _taps(kernel, stride, dilate, counts):
-        image[cut] += columns[(slice(None), slice(None), *place)]
-    return image[(..., *[slice(p, p + dim) for dim, p in zip(space, pad)])]
+def _window(space: Shape, kernel: Dims, stride: Dims, dilate: Dims, pad: Dims) -> tuple[Window, Shape]:
+    """The window over an image, and the number of its positions along each axis."""
+    win = window(kernel, stride, dilate, pad)
+    if len(space) != len(kernel):
+        raise AttrError(f"kernel={kernel}: expected {len(space)} numbers, one for each axis of the image")
+    return win, extent(space, win)
 
 
 @declare(cheap=True)
@@ -112,13 +73,20 @@ def im2col(data, *, kernel: Dims, stride: Dims = (), dilate: Dims = (), pad: Dim
 
 @im2col.infer
 def im2col_infer(data, *, kernel, stride, dilate, pad):
-    *_, counts = _windows(data[2:], kernel, stride, dilate, pad)
+    _, counts = _window(data[2:], kernel, stride, dilate, pad)
     return (data[0], data[1] * math.prod(kernel), math.prod(counts))
 
 
 @im2col.kernel()  # no body: windows are strided views
 def im2col_xp(xp, data, *, kernel, stride, dilate, pad, out=None):
-    return _to_columns(xp, data, _windows(data.shape[2:], kernel, stride, dilate, pad), out)
+    win, counts = _window(data.shape[2:], kernel, stride, dilate, pad)
+    if any(pad):
+        data = xp.pad(data, [(0, 0), (0, 0)] + [(p, p) for p in pad])
+    columns = xp.empty((*data.shape[:2], *kernel, *counts), dtype=data.dtype)
+    for tap, read in taps(win, counts):
+        columns[(slice(None), slice(None), *tap)] = data[read]
+    columns = columns.reshape(data.shape[0], data.shape[1] * math.prod(kernel), math.prod(counts))
+    return columns if out is None else copy_view(xp, columns, out)
 
 
 @declare(name="_backward_im2col", types="T,U->T", unread=(1,), cheap=True)
@@ -133,18 +101,23 @@ def col2im(data, *, output_size: Dims, kernel: Dims, stride: Dims = (), dilate: 
 
 @col2im.infer
 def col2im_infer(data, *, output_size, kernel, stride, dilate, pad):
-    *_, counts = _windows(output_size, kernel, stride, dilate, pad)
-    taps, places = math.prod(kernel), math.prod(counts)
-    if len(data) != 3 or data[1] % taps != 0 or data[2] != places:
-        raise ShapeError(f"expected shape (batch, channels x {taps}, {places}), got {show(data)}")
-    return (data[0], data[1] // taps, *output_size)
+    _, counts = _window(output_size, kernel, stride, dilate, pad)
+    size, places = math.prod(kernel), math.prod(counts)
+    if len(data) != 3 or data[1] % size != 0 or data[2] != places:
+        raise ShapeError(f"expected shape (batch, channels x {size}, {places}), got {show(data)}")
+    return (data[0], data[1] // size, *output_size)
 
 
 @im2col_sum.kernel()  # no body: windows are strided views, added in place
 @col2im.kernel()
 def columns_sum_xp(xp, data, *like, kernel, stride, dilate, pad, output_size=()):
     space = like[0].shape[2:] if like else output_size
-    return _from_columns(xp, data, space, _windows(space, kernel, stride, dilate, pad))
+    win, counts = _window(space, kernel, stride, dilate, pad)
+    columns = data.reshape((data.shape[0], data.shape[1] // math.prod(kernel), *kernel, *counts))
+    image = xp.zeros((*columns.shape[:2], *[dim + 2 * p for dim, p in zip(space, win.pad)]), dtype=data.dtype)
+    for tap, read in taps(win, counts):
+        image[read] += columns[(slice(None), slice(None), *tap)]
+    return image[(..., *[slice(p, p + dim) for dim, p in zip(space, win.pad)])]
 
 
 adjoint_pair(im2col, im2col_sum)
@@ -206,14 +179,6 @@ def upsampling_fill(ins, outs, *, scale, sample_type):
     return ins
 
 
-def _steps(scale: int, height: int, width: int) -> Iterator[tuple[int, int, tuple]]:
-    """Elements of the kernel: the position of each, and the slices of the padded output that it writes."""
-    kernel, _ = _spread(scale)
-    for i, j in itertools.product(range(kernel), range(kernel)):
-        rows, columns = (height - 1) * scale + 1, (width - 1) * scale + 1
-        yield i, j, (..., slice(i, i + rows, scale), slice(j, j + columns, scale))
-
-
 @declare(name="_upsampling_bilinear", cheap=True)
 def spreading(data, weight, *, scale: Positive):
     """Images enlarged ``scale`` times by a transposed convolution, with a separate kernel for each channel."""
@@ -231,7 +196,7 @@ def spreading_xp(xp, image, weight, *, scale, out=None):
     n, c, h, w = image.shape
     kernel, edge = _spread(scale)
     result = xp.zeros((n, c, (h - 1) * scale + kernel, (w - 1) * scale + kernel), dtype=image.dtype)
-    for i, j, cut in _steps(scale, h, w):
+    for (i, j), cut in taps(window((kernel, kernel), (scale, scale)), (h, w)):
         result[cut] += image * weight[:, 0, i, j, None, None]
     return stored_in(result[:, :, edge:edge + h * scale, edge:edge + w * scale], out)
 

@@ -13,6 +13,7 @@ from ...core.registry import declare
 from ...core.spec import Shape, show
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
+from ..layers.sliding import taps, window
 from ..outputs import declare_gradient, wide
 
 
@@ -35,6 +36,11 @@ class _Form(NamedTuple):
         """The number of compared positions along each axis."""
         border = self.reach + (self.kernel - 1) // 2
         return tuple([-(-(n - 2 * border) // self.stride1) for n in self.padded])
+
+    @property
+    def taps(self) -> list[tuple]:
+        """Slices for each element of the patches, in the part of the image that patches cover."""
+        return [read for _, read in taps(window((self.kernel,) * 2, (self.stride1,) * 2), self.places)]
 
     @property
     def shifts(self) -> range:
@@ -85,14 +91,6 @@ def _unpadded_images(frame: Array, form: _Form) -> Array:
     return frame[:, :, form.pad:frame.shape[2] - form.pad, form.pad:frame.shape[3] - form.pad]
 
 
-def _taps(form: _Form) -> Iterator[tuple]:
-    """Slices for each element of the patches, in the part of the image that patches cover."""
-    high, across = [(n - 1) * form.stride1 + 1 for n in form.places]
-    for i in range(form.kernel):
-        for j in range(form.kernel):
-            yield (..., slice(i, i + high, form.stride1), slice(j, j + across, form.stride1))
-
-
 @declare(name="Correlation")
 def correlation(data1, data2, *, kernel_size: int = 1, max_displacement: int = 1, stride1: int = 1, stride2: int = 1,
                 pad_size: int = 0, is_multiply: bool = True):
@@ -115,11 +113,11 @@ def correlation_infer(data1, data2, *, kernel_size, max_displacement, stride1, s
 def correlation_xp(xp, data1, data2, *, kernel_size, max_displacement, stride1, stride2, pad_size, is_multiply):
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     a, b = [_padded_images(xp, x, form) for x in (wide(data1), wide(data2))]
-    y = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype)
+    y, reads = xp.zeros((a.shape[0], len(form.shifts) ** 2, *form.places), a.dtype), form.taps
     for shift, inner, shifted in form.parts():
         alike = (a[inner] * b[shifted] if is_multiply else xp.abs(a[inner] - b[shifted])).sum(1)
-        for tap in _taps(form):
-            y[:, shift] += alike[tap]
+        for read in reads:
+            y[:, shift] += alike[read]
     y /= kernel_size * kernel_size * a.shape[1]
     return y
 
@@ -138,11 +136,11 @@ def correlation_data_xp(xp, g, data1, data2, *, kernel_size, max_displacement, s
     form = _form(data1.shape, kernel_size, max_displacement, stride1, stride2, pad_size)
     g, *data = map(wide, (g, data1, data2))
     a, b = [_padded_images(xp, x, form) for x in data]
-    of_a, of_b = xp.zeros_like(a), xp.zeros_like(b)
+    of_a, of_b, reads = xp.zeros_like(a), xp.zeros_like(b), form.taps
     for shift, inner, shifted in form.parts():
         spread = xp.zeros((a.shape[0], *form.inner()), g.dtype)
-        for tap in _taps(form):
-            spread[tap] += g[:, shift]
+        for read in reads:
+            spread[read] += g[:, shift]
         spread = spread[:, None] / (kernel_size * kernel_size * a.shape[1])
         if is_multiply:
             of_a[inner] += spread * b[shifted]

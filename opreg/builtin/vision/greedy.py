@@ -135,14 +135,14 @@ def _chosen(remaining: Array, clash: Clash, group: Array | None, most: int) -> l
         bits = np.zeros((size, 8), np.uint8)
         packed = np.packbits(hits[:, :size], axis=1, bitorder="little")
         bits[:, :packed.shape[1]] = packed
-        live = _alive(bits.view("<u8")[:, 0].tolist())
+        live = _surviving_boxes(bits.view("<u8")[:, 0].tolist())
         chosen += places[live].tolist()
         free = ~hits[live, size:].any(axis=0)
         places, remaining = places[size:][free], remaining[:, size:][:, free]
     return chosen
 
 
-def _alive(hits: Sequence[int]) -> list[int]:
+def _surviving_boxes(hits: Sequence[int]) -> list[int]:
     """The indices of the boxes that remain; ``hits`` has for each box, as bits, the boxes that it removes."""
     alive, remaining_bits = [], (1 << len(hits)) - 1
     while remaining_bits:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import NDArray, array
 from opreg.train.named import get_create_func, get_register_func, get_registry
 
+from ...core.files import open_to_read
 from ...core.named_errors import name_errors
 from .vocab import TextError, Vocabulary
 
@@ -123,7 +126,7 @@ class CustomEmbedding(_Embedding):
                  init_unknown_vec: Callable[..., NDArray] = zeros, vocabulary: Vocabulary | None = None, **kwargs: Any):
         super().__init__(**kwargs)
         path, vectors_by_word, first = Path(pretrained_file_path).expanduser(), dict[str, np.ndarray](), len(self)
-        with path.open(encoding=encoding) as lines:
+        with open_to_read(path) as file, _text(file, encoding, path) as lines:
             for number, line in enumerate(lines, 1):
                 word, *parts = line.rstrip().split(elem_delim)
                 if not parts:
@@ -131,7 +134,10 @@ class CustomEmbedding(_Embedding):
                 if word in vectors_by_word:
                     warn(f"{path}, line {number}: {word!r} already has a vector")
                 elif len(parts) > 1:
-                    vectors_by_word[word] = np.array(parts, np.float32)
+                    try:
+                        vectors_by_word[word] = np.array(parts, np.float32)
+                    except ValueError as error:
+                        raise TextError(f"{path}, line {number}: {error}") from None
                     if len(parts) != len(next(iter(vectors_by_word.values()))):
                         raise TextError(f"{path}, line {number}: expected {len(next(iter(vectors_by_word.values())))} "
                                         f"numbers, got {len(parts)}")
@@ -150,6 +156,20 @@ class CustomEmbedding(_Embedding):
             self._take_over(vocabulary, [self])
 
 
+@contextmanager
+def _text(file: BinaryIO, encoding: str, path: Path) -> Iterator[TextIO]:
+    """The text of a file; errors in its encoding name the file."""
+    try:
+        lines = io.TextIOWrapper(file, encoding)
+    except LookupError:
+        raise TextError(f"{path}: there is no encoding {encoding!r}") from None
+    with lines:
+        try:
+            yield lines
+        except UnicodeError as error:
+            raise TextError(f"{path}: no text in the encoding {encoding!r}: {error}") from None
+
+
 class CompositeEmbedding(_Embedding):
     """Vectors of several embeddings, side by side, for the words of a vocabulary.
 
@@ -166,7 +186,7 @@ class CompositeEmbedding(_Embedding):
         self._take_over(vocabulary, token_embeddings if isinstance(token_embeddings, list) else [token_embeddings])
 
 
-class _Published(CustomEmbedding):
+class _PublishedVectors(CustomEmbedding):
     """Published vectors, whose files are in a local folder: nothing is downloaded."""
 
     def __init__(self, pretrained_file_name: str, embedding_root: str | Path | None = None,
@@ -180,7 +200,7 @@ class _Published(CustomEmbedding):
         super().__init__(path, " ", "utf8", init_unknown_vec, vocabulary, **kwargs)
 
 
-class GloVe(_Published):
+class GloVe(_PublishedVectors):
     """Vectors of GloVe, from a file in the folder ``glove`` of a local folder.
 
     Parameters
@@ -202,7 +222,7 @@ class GloVe(_Published):
         super().__init__(pretrained_file_name, *args, **kwargs)
 
 
-class FastText(_Published):
+class FastText(_PublishedVectors):
     """Vectors of FastText, from a file in the folder ``fasttext`` of a local folder, as those of `GloVe`."""
 
     def __init__(self, pretrained_file_name: str = "wiki.simple.vec", *args: Any, **kwargs: Any):

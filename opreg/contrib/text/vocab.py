@@ -8,7 +8,7 @@ from typing import Any
 
 from opreg.errors import ArgumentError
 
-from ...core.settings import Checked
+from ...core.settings import CheckedMethods
 
 __all__ = ["TextError", "Vocabulary"]
 
@@ -17,7 +17,7 @@ class TextError(ArgumentError, AssertionError):
     """Words, or vectors of words, are not as expected."""
 
 
-class Vocabulary(Checked):
+class Vocabulary(CheckedMethods):
     """Words and their indices: the unknown word is 0, then come reserved words, then those of a counter.
 
     Parameters

@@ -10,7 +10,7 @@ from opreg.errors import ArgumentError, ShapeError
 from opreg.ndarray import NDArray
 
 from ...core.locks import lock
-from ...core.settings import Checked, whole_number
+from ...core.settings import CheckedMethods, whole_number
 from ...data.recordio import MXIndexedRecordIO
 from .sampler import FilterSampler, Sampler, SampleSequence, SequentialSampler
 
@@ -20,7 +20,7 @@ __all__ = ["Dataset", "SimpleDataset", "ArrayDataset", "RecordFileDataset"]
 _READING = lock()
 
 
-class Dataset(Checked):
+class Dataset(CheckedMethods):
     """Base of datasets: samples by number. A subclass defines ``__getitem__`` and ``__len__``.
 
     Examples

@@ -10,7 +10,7 @@ from opreg import ndarray, symbol
 from ...base import numeric_types
 from ...core.attrs import Count, Fraction, Positive
 from ...train.initializer import InitializerLike
-from ..base_block import Block, indented
+from ..base_block import Block, indent
 from ..errors import BlockError
 from ..hybrid_block import HybridBlock
 from ..nn.activations import LeakyReLU
@@ -68,12 +68,7 @@ class RecurrentCell(Block):
         states = []
         for info in self.state_info(batch_size):
             self.__dict__["_init_counter"] += 1
-            more = {**(info or {}), **kwargs}
-            if func is ndarray.zeros:
-                more.pop("__layout__", None)
-            else:
-                more["name"] = f"{self._prefix}begin_state_{self._init_counter}"
-            states.append(func(**more))
+            states.append(func(name=f"{self._prefix}begin_state_{self._init_counter}", **{**(info or {}), **kwargs}))
         return states
 
     def unroll(self, length: int, inputs: Any, begin_state: Any = None, layout: str = "NTC",
@@ -139,7 +134,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         raise NotImplementedError(f"{type(self).__name__} has no hybrid_forward")
 
 
-class _Gated(HybridRecurrentCell):
+class _GatedCell(HybridRecurrentCell):
     """A cell with weights from input and state to its gates."""
 
     _gates: ClassVar[int] = 1
@@ -181,7 +176,7 @@ class _Gated(HybridRecurrentCell):
                 F.FullyConnected(data=state, weight=h2h_weight, bias=h2h_bias, num_hidden=rows, name=f"{at}h2h"))
 
 
-class RNNCell(_Gated):
+class RNNCell(_GatedCell):
     """An Elman cell: ``tanh(W x + U h + b)``.
 
     Parameters
@@ -225,7 +220,7 @@ class RNNCell(_Gated):
         return output, [output]
 
 
-class LSTMCell(_Gated):
+class LSTMCell(_GatedCell):
     """A cell of long short-term memory.
 
     Parameters
@@ -274,7 +269,7 @@ class LSTMCell(_Gated):
         return output, [output, state]
 
 
-class GRUCell(_Gated):
+class GRUCell(_GatedCell):
     """A gated recurrent unit, as cuDNN computes it.
 
     Parameters
@@ -335,7 +330,7 @@ class _Stack(_OfCells):
     """Cells stacked on top of each other."""
 
     def __repr__(self) -> str:
-        inner = "\n".join(f"({name}): {indented(repr(cell))}" for name, cell in self._children.items())
+        inner = "\n".join(f"({name}): {indent(repr(cell))}" for name, cell in self._children.items())
         return f"{type(self).__name__}(\n{inner}\n)"
 
     def add(self, cell: RecurrentCell) -> None:

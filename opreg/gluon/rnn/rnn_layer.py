@@ -144,15 +144,8 @@ class _RNNLayer(HybridBlock):
         **kwargs
             Further arguments of ``func``.
         """
-        states = []
-        for i, info in enumerate(self.state_info(batch_size)):
-            more = {**info, **kwargs}
-            if func is ndarray.zeros:
-                more.pop("__layout__")
-            else:
-                more["name"] = f"{self.prefix}h0_{i}"
-            states.append(func(**more))
-        return states
+        return [func(name=f"{self.prefix}h0_{i}", **{**info, **kwargs})
+                for i, info in enumerate(self.state_info(batch_size))]
 
     def __call__(self, inputs: Any, states: Any = None, sequence_length: Any = None,  # type: ignore[override]
                  **kwargs: Any) -> Any:

@@ -14,7 +14,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...core.named_errors import name_errors
 from ...core.rules import as_list
-from ...core.settings import Checked
+from ...core.settings import CheckedMethods
 from ...errors import ArgumentError, ShapeError, did_you_mean, note
 from .config import Epoch
 from .workers import count_of, map_rows
@@ -59,7 +59,7 @@ class BatchInfo:
         return self._epoch
 
 
-class Dataset(Checked):
+class Dataset(CheckedMethods):
     """Rows of columns, which are iterated epoch by epoch.
 
     Each method returns another dataset, which computes its rows from this one's when they are needed; rows are not

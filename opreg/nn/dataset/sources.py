@@ -296,7 +296,8 @@ class ImageFolderDataset(MappableDataset):
 
         def row(place: int) -> Row:
             file, label = files[place]
-            data = file.read_bytes()
+            with open_to_read(file) as opened:
+                data = opened.read()
             return decoded(data, name=str(file)) if decode else np.frombuffer(data, np.uint8), np.asarray(label)
 
         chosen = sampler_of("ImageFolderDataset", sampler, shuffle, num_samples, num_shards, shard_id)

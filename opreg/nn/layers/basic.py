@@ -25,7 +25,7 @@ from .checks import (
     check_int,
     check_ints,
     check_word,
-    fan_filled,
+    fan_parameter,
     flag,
     new_parameter,
     of_one_dtype,
@@ -62,7 +62,7 @@ class Dense(Cell):
         self.out_channels = check_int(self, "out_channels", out_channels)
         self.has_bias = flag(self, "has_bias", has_bias)
         shape = (out_channels, in_channels)
-        self.weight = fan_filled(weight_init, shape, "weight", dtype)
+        self.weight = fan_parameter(weight_init, shape, "weight", dtype)
         self.bias = new_parameter(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
         self.activation = callable_cell(self, "activation", activation)
 

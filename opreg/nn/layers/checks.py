@@ -18,7 +18,7 @@ from ...core.spec import Shape, show
 from ...errors import ArgumentError, DTypeError, did_you_mean
 
 __all__ = ["no_tensor", "of_one_dtype", "channels_apart", "check_int", "check_ints", "flag", "chance", "check_word",
-           "new_parameter", "fan_filled", "bound_of"]
+           "new_parameter", "fan_parameter", "bound_of"]
 
 
 def check_int(cell: Cell, name: str, value: object, least: int = 1) -> int:
@@ -69,7 +69,7 @@ def new_parameter(init: InitializerLike, shape: Shape, name: str, dtype: TensorD
     return Parameter(initializers.initializer(init, shape, dtype), name=name, requires_grad=requires_grad)
 
 
-def fan_filled(init: InitializerLike | None, shape: Shape, name: str, dtype: TensorDType = float32) -> Parameter:
+def fan_parameter(init: InitializerLike | None, shape: Shape, name: str, dtype: TensorDType = float32) -> Parameter:
     """A Parameter with initial values, by default uniform within ``1 / sqrt(inputs)``; see ``initializer``."""
     return new_parameter(initializers.HeUniform(math.sqrt(5)) if init is None else init, shape, name, dtype)
 

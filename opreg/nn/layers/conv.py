@@ -22,7 +22,7 @@ from .checks import (
     check_int,
     check_ints,
     check_word,
-    fan_filled,
+    fan_parameter,
     flag,
     new_parameter,
     of_one_dtype,
@@ -73,7 +73,7 @@ class _Convolution(Cell):
         self.weight_init, self.bias_init = weight_init, bias_init
         if dims == 1 and isinstance(weight_init, TensorBase) and len(weight_init.shape) == 3:
             weight_init = weight_init.expand_dims(2)
-        self.weight = fan_filled(weight_init, shape, "weight", dtype)
+        self.weight = fan_parameter(weight_init, shape, "weight", dtype)
         self.bias = new_parameter(bound_of(bias_init, shape), (out_channels,), "bias", dtype) if has_bias else None
 
     def _sizes(self, name: str, value: Sizes, least: int, beside: int = 1) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ class _Forward(_Convolution):
         return function(x, self.weight, self.bias, self.stride, self.pad_mode, padding, self.dilation, self.group)
 
 
-class _Transposed(_Convolution):
+class _TransposedConvolution(_Convolution):
     _transposed = True
 
     def _convolve(self, x: Tensor) -> Tensor:
@@ -191,7 +191,7 @@ class Conv1d(_Forward):
                          weight_init, bias_init, dtype=dtype)
 
 
-class Conv2dTranspose(_Transposed):
+class Conv2dTranspose(_TransposedConvolution):
     """A transposed convolution over images (batch, channels, height, width); for the parameters see ``Conv2d``.
 
     The length of the result is ``n * stride`` with pad_mode "same", ``n * stride + max(reach - stride, 0)`` with
@@ -215,7 +215,7 @@ class Conv2dTranspose(_Transposed):
                          weight_init, bias_init, dtype=dtype, output_padding=output_padding)
 
 
-class Conv3dTranspose(_Transposed):
+class Conv3dTranspose(_TransposedConvolution):
     """A transposed convolution over data (batch, channels, depth, height, width); see ``Conv2dTranspose``.
 
     Examples
@@ -235,7 +235,7 @@ class Conv3dTranspose(_Transposed):
                          weight_init, bias_init, data_format, dtype, output_padding)
 
 
-class Conv1dTranspose(_Transposed):
+class Conv1dTranspose(_TransposedConvolution):
     """A transposed convolution over sequences (batch, channels, length); see ``Conv2dTranspose``.
 
     Examples

@@ -24,7 +24,7 @@ __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerN
            "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _Moving(Cell):
+class _BatchNormBase(Cell):
     """Base of batch norms: scales, offsets and moving statistics for each channel."""
 
     _ranks: tuple[int, ...] = ()
@@ -55,7 +55,7 @@ class _Moving(Cell):
                              f"{self.num_features} channels in axis {self._axis}, got the shape {show(x.shape)}")
 
 
-class BatchNorm2d(_Moving):
+class BatchNorm2d(_BatchNormBase):
     """Normalises images (batch, channels, height, width) to mean beta and standard deviation gamma in each channel.
 
     In training the statistics are the batch's, and ``moving_mean`` and ``moving_variance`` become ``momentum * moving +
@@ -310,7 +310,7 @@ class GroupNorm(Cell):
         return f"num_groups={self.num_groups}, num_channels={self.num_channels}"
 
 
-class InstanceNorm2d(_Moving):
+class InstanceNorm2d(_BatchNormBase):
     """Normalises images (batch, channels, height, width) to mean beta and standard deviation gamma in each channel of
     each sample.
 

@@ -8,7 +8,7 @@ from ...cells.tensor import Tensor
 from ...core.registry import ops
 from ...core.settings import flag, real_number
 from ..ops import losses as functions
-from ..ops.lift import floating
+from ..ops.lift import as_floating
 from ..ops.losses import above
 from .base import LossBase
 
@@ -140,7 +140,7 @@ class PoissonNLLLoss(LossBase):
 
     def construct(self, input: Tensor, target: Tensor) -> Tensor:
         self._check_tensors(input=input, target=target)
-        input = floating(input)
+        input = as_floating(input)
         target = target._cast(input._dt)
         if self.log_input:
             elements = ops.exp(input) - target * input

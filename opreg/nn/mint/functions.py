@@ -17,7 +17,7 @@ from ...errors import ArgumentError, ShapeError
 from .. import numpy as mnp
 from .. import ops
 from ..numpy.lift import axes_of
-from ..ops.lift import floating, one_axis
+from ..ops.lift import as_floating, one_axis
 
 __all__ = [
     "add", "all", "allclose", "amax", "amin", "any", "argmax", "argmin", "argsort", "bernoulli", "bincount",
@@ -221,7 +221,7 @@ def norm(input: TensorLike, p: Number | str = "fro", dim: Axes = None, keepdim: 
     """
     if isinstance(p, str) and p != "fro":
         raise ArgumentError(f"norm: p must be a number or 'fro', got {p!r}")
-    return ops.vector_norm(floating(input), 2 if isinstance(p, str) else p, _reduced_axes(dim), keepdim, dtype=dtype)
+    return ops.vector_norm(as_floating(input), 2 if isinstance(p, str) else p, _reduced_axes(dim), keepdim, dtype=dtype)
 
 
 def median(input: TensorLike, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -525,7 +525,7 @@ def normal(mean: Tensor | Number = 0.0, std: Tensor | Number = 1.0, size: AnySha
 
 def bernoulli(input: TensorLike, *, generator: None = None) -> Tensor:
     """1 with the probability given by each element, else 0."""
-    x = floating(input)
+    x = as_floating(input)
     return ops.bernoulli(x, x)
 
 

@@ -10,7 +10,7 @@ from ...errors import ArgumentError
 from .. import ops
 from ..ops import inverse as inv
 from ..ops import norm, swapaxes
-from ..ops.lift import floating
+from ..ops.lift import as_floating
 
 __all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
@@ -43,7 +43,7 @@ def qr(A: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     ArgumentError
         When there are fewer rows than columns, or for another mode.
     """
-    x = floating(A)
+    x = as_floating(A)
     if mode != "reduced" or x.ndim < 2 or x.shape[-2] < x.shape[-1]:
         raise ArgumentError(f"qr: expected mode 'reduced' and no fewer rows than columns, got {mode!r} and the "
                             f"shape {x.shape}")

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
-from ...core.settings import Checked, flag, whole_number
+from ...core.settings import CheckedMethods, flag, whole_number
 from ...errors import ArgumentError, note, refuse_keywords
 from ...training_line import TrainingLine
 from ..amp import build_train_network
@@ -30,7 +30,7 @@ _TRAINING_ALONE = (History, LearningRateScheduler, LossMonitor, ModelCheckpoint)
 _SETTINGS = ("keep_batchnorm_fp32", "loss_scale_manager")
 
 
-class Model(Checked):
+class Model(CheckedMethods):
     """A network with all that is needed to train and evaluate it.
 
     Parameters

@@ -23,7 +23,7 @@ _LESS_IS_BETTER = ("eval_loss", "loss", "mae", "mse", "perplexity", "hausdorff_d
                    "root_mean_square_distance")
 
 
-class _Watched(Callback):
+class _WatchingCallback(Callback):
     """Base of callbacks that watch a value after each epoch, and whether it improves."""
 
     def __init__(self, monitor: str, min_delta: float, patience: int, verbose: bool, mode: str):
@@ -65,7 +65,7 @@ class _Watched(Callback):
         return float(value)
 
 
-class EarlyStopping(_Watched):
+class EarlyStopping(_WatchingCallback):
     """Stops a training that does not improve.
 
     Parameters
@@ -137,7 +137,7 @@ class EarlyStopping(_Watched):
             print_above(f"Epoch {self.stopped_epoch:05d}: early stopping")
 
 
-class ReduceLROnPlateau(_Watched):
+class ReduceLROnPlateau(_WatchingCallback):
     """Reduces the learning rate of a training that does not improve.
 
     Parameters

@@ -9,7 +9,7 @@ from opreg.ndarray.ndarray import NDArray
 from ...cells.tensor import Tensor, tensor
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.typing import Axes, Number, TensorDType, TensorLike
-from ..ops.lift import axes, floating, one_axis
+from ..ops.lift import as_floating, axes, one_axis
 
 __all__ = ["as_angle", "as_operand", "as_real", "as_tensor", "axes_of", "in_dtype", "made",
            "static_values"]
@@ -47,13 +47,13 @@ def as_operand(value: TensorLike) -> Tensor | Number:
 
 def as_real(value: TensorLike) -> Tensor:
     """A floating-point tensor."""
-    return floating(as_tensor(value))
+    return as_floating(as_tensor(value))
 
 
 def as_angle(value: TensorLike) -> Tensor:
     """A floating-point tensor; integers of 8 bits and booleans become float16, as in MindSpore and NumPy."""
     x = as_tensor(value)
-    return x._cast(_FLOAT16) if x._dt.itemsize == 1 else floating(x)
+    return x._cast(_FLOAT16) if x._dt.itemsize == 1 else as_floating(x)
 
 
 def in_dtype(x: Tensor, dtype: TensorDType) -> Tensor:

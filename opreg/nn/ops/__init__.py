@@ -19,7 +19,7 @@ from ...cells.jacobian import jacfwd, jacrev, jvp, vjp
 from ...cells.taylor import derivative, jet, linearize
 from ...cells.tensor_hooks import HookBackward, InsertGradientOf
 from ...cells.vmap import vmap
-from ...core.doc_examples import add_examples
+from ...core.doc_examples import add_examples, translate_example
 from ...core.named_errors import name_errors
 from ...errors import did_you_mean
 from ..compiler_settings import add_flags, constexpr
@@ -112,5 +112,7 @@ if not TYPE_CHECKING:  # type checkers read the star imports
 
 attach()
 add_examples(__name__, globals(), "import opreg as ms", "from opreg import Tensor, ops")
+for _name, _function in primitives.WITHOUT_SETTINGS.items():
+    translate_example(_function.__doc__ or "", globals()[_name], (f"ops.{_function.__name__}(", f"ops.{_name}()("))
 if not TYPE_CHECKING:
     name_errors(__name__, globals(), __all__)

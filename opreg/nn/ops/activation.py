@@ -13,7 +13,7 @@ from ...core.mode import Recording
 from ...core.registry import ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
-from .lift import floating, like, one_axis, rank_of, tensor
+from .lift import as_floating, like, one_axis, rank_of, tensor
 from .math import clamp, maximum, minimum, where
 
 __all__ = ["celu", "elu", "fast_gelu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
@@ -32,39 +32,39 @@ def relu(input: TensorLike, inplace: bool = False) -> Tensor:
 
 def relu6(x: TensorLike) -> Tensor:
     """Elements clipped to the range from 0 to 6."""
-    return ops.clip(floating(x), a_min=0.0, a_max=6.0)
+    return ops.clip(as_floating(x), a_min=0.0, a_max=6.0)
 
 
 def sigmoid(input: TensorLike) -> Tensor:
     """``1 / (1 + exp(-x))``."""
-    return ops.sigmoid(floating(input))
+    return ops.sigmoid(as_floating(input))
 
 
 def logsigmoid(x: TensorLike) -> Tensor:
     """The logarithm of ``sigmoid``, accurate far below zero."""
-    return -ops._softrelu(-floating(x))
+    return -ops._softrelu(-as_floating(x))
 
 
 def softplus(input: TensorLike, beta: float = 1, threshold: float = 20) -> Tensor:
     """``log(1 + exp(beta x)) / beta``, and ``x`` where ``beta x`` is above the threshold."""
-    x = floating(input)
+    x = as_floating(input)
     return where(x * beta > threshold, x, ops._softrelu(x * beta) / beta)
 
 
 def softsign(x: TensorLike) -> Tensor:
     """``x / (1 + |x|)``."""
-    return ops.softsign(floating(x))
+    return ops.softsign(as_floating(x))
 
 
 def silu(input: TensorLike) -> Tensor:
     """``x sigmoid(x)``."""
-    x = floating(input)
+    x = as_floating(input)
     return x * ops.sigmoid(x)
 
 
 def mish(x: TensorLike) -> Tensor:
     """``x tanh(log(1 + exp(x)))``."""
-    x = floating(x)
+    x = as_floating(x)
     return x * ops.tanh(ops._softrelu(x))
 
 
@@ -78,7 +78,7 @@ def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
 
     D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415.
     """
-    x = floating(input)
+    x = as_floating(input)
     if approximate == "none":
         return ops._gelu(x)
     if approximate != "tanh":
@@ -88,7 +88,7 @@ def gelu(input: TensorLike, approximate: str = "none") -> Tensor:
 
 def fast_gelu(x: TensorLike) -> Tensor:
     """``x sigmoid(1.702 x)``, an approximation of ``gelu``."""
-    x = floating(x)
+    x = as_floating(x)
     return x * ops.sigmoid(x * 1.702)
 
 
@@ -102,7 +102,7 @@ def leaky_relu(input: TensorLike, alpha: TensorLike = 0.2) -> Tensor:
 
 def prelu(input: TensorLike, weight: TensorLike) -> Tensor:
     """``x``, multiplied where negative by ``weight``, one value, or one for each channel, the second axis."""
-    x = floating(input)
+    x = as_floating(input)
     slope = like(weight, x).reshape((-1,))
     if slope.shape != (1,) and (x.ndim < 2 or slope.shape != (x.shape[1],)):
         raise ShapeError(f"prelu: a weight of shape {slope.shape} does not fit the channels of {x.shape}")
@@ -113,18 +113,18 @@ def rrelu(input: TensorLike, lower: float = 1 / 8, upper: float = 1 / 3) -> Tens
     """``x``, multiplied where negative by a random factor from ``lower`` to ``upper``, drawn for each element and each
     call."""
     with Recording(None, True):
-        y = ops.LeakyReLU(floating(input), act_type="rrelu", lower_bound=float(lower), upper_bound=float(upper))
+        y = ops.LeakyReLU(as_floating(input), act_type="rrelu", lower_bound=float(lower), upper_bound=float(upper))
     return y[0] if isinstance(y, tuple) else y
 
 
 def elu(input_x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x) - 1)`` below zero."""
-    return ops._elu(floating(input_x), slope=float(alpha))
+    return ops._elu(as_floating(input_x), slope=float(alpha))
 
 
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     """``x``, ``alpha * (exp(x / alpha) - 1)`` below zero."""
-    return ops._elu(floating(x) / alpha, slope=1.0) * alpha
+    return ops._elu(as_floating(x) / alpha, slope=1.0) * alpha
 
 
 def selu(input_x: TensorLike) -> Tensor:
@@ -132,7 +132,7 @@ def selu(input_x: TensorLike) -> Tensor:
 
     G. Klambauer et al., Self-Normalizing Neural Networks, arXiv:1706.02515.
     """
-    return ops._elu(floating(input_x), slope=_ALPHA) * _LAMBDA
+    return ops._elu(as_floating(input_x), slope=_ALPHA) * _LAMBDA
 
 
 def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
@@ -144,25 +144,25 @@ def hardtanh(input: TensorLike, min_val: float = -1.0, max_val: float = 1.0) -> 
 def hardsigmoid(input: TensorLike) -> Tensor:
     """``(x + 3) / 6``, clipped to the range from 0 to 1; the dtype is kept."""
     x = tensor(input)
-    return (ops.clip(floating(x) + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
+    return (ops.clip(as_floating(x) + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
 def hardswish(input: TensorLike) -> Tensor:
     """``x hardsigmoid(x)``; the dtype is kept."""
     x = tensor(input)
-    real = floating(x)
+    real = as_floating(x)
     return (real * ops.clip(real + 3, a_min=0.0, a_max=6.0) / 6)._cast(x._dt)
 
 
 def hardshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x`` where it is farther than ``lambd`` from zero, and 0 elsewhere."""
-    x = floating(input)
+    x = as_floating(input)
     return where(ops.abs(x) > lambd, x, 0.0)
 
 
 def softshrink(input: TensorLike, lambd: float = 0.5) -> Tensor:
     """``x`` moved towards zero by ``lambd``, and 0 where it is nearer than that."""
-    x = floating(input)
+    x = as_floating(input)
     return maximum(x - lambd, 0.0) + minimum(x + lambd, 0.0)
 
 
@@ -171,7 +171,7 @@ soft_shrink = softshrink
 
 def tanhshrink(input: TensorLike) -> Tensor:
     """``x - tanh(x)``."""
-    x = floating(input)
+    x = as_floating(input)
     return x - ops.tanh(x)
 
 
@@ -183,14 +183,14 @@ def threshold(input: TensorLike, thr: float, value: float) -> Tensor:
 
 def logit(input: TensorLike, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; with ``eps``, ``x`` is first clipped to ``eps`` … ``1 - eps``."""
-    x = floating(input)
+    x = as_floating(input)
     x = x if eps is None else clamp(x, eps, 1 - eps)
     return ops.log(x / (1 - x))
 
 
 def glu(x: TensorLike, axis: int = -1) -> Tensor:
     """The first half along an axis times the ``sigmoid`` of the second half."""
-    x = floating(x)
+    x = as_floating(x)
     if rank_of(x) is not None:
         axis = one_axis(axis, x.ndim, "glu")
         if x.shape[axis] % 2:
@@ -202,19 +202,19 @@ def glu(x: TensorLike, axis: int = -1) -> Tensor:
 def softmax(input: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """Exponentials scaled to a sum of one along an axis."""
     x = tensor(input)
-    x = floating(x) if dtype is None else x.astype(dtype)
+    x = as_floating(x) if dtype is None else x.astype(dtype)
     return ops.ones_like(x) if rank_of(x) == 0 else ops.softmax(x, axis=_axis(axis))
 
 
 def log_softmax(logits: TensorLike, axis: int | Sequence[int] = -1) -> Tensor:
     """The logarithm of ``softmax``, computed without its rounding."""
-    x = floating(logits)
+    x = as_floating(logits)
     return ops.zeros_like(x) if rank_of(x) == 0 else ops.log_softmax(x, axis=_axis(axis))
 
 
 def softmin(x: TensorLike, axis: int | Sequence[int] = -1, *, dtype: TensorDType = None) -> Tensor:
     """The ``softmax`` of ``-x``."""
-    return softmax(-floating(x), axis, dtype=dtype)
+    return softmax(-as_floating(x), axis, dtype=dtype)
 
 
 def _axis(axis: int | Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import show
 from ...errors import ArgumentError, ShapeError, did_you_mean
-from .lift import floating, like, tensor, to_common_dtype
+from .lift import as_floating, like, tensor, to_common_dtype
 
 __all__ = ["flash_attention_score"]
 
@@ -68,7 +68,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
                             f"{did_you_mean(str(input_layout), _LAYOUTS)}")
     if sparse_mode not in range(5):
         raise ArgumentError(f"flash_attention_score: sparse_mode must be a number from 0 to 4, got {sparse_mode!r}")
-    q, k, v = to_common_dtype(floating(query), key, value)
+    q, k, v = to_common_dtype(as_floating(query), key, value)
     size = _size(q, head_num, input_layout)
     heads = [_split_heads(name, x, size, input_layout) for name, x in (("query", q), ("key", k), ("value", v))]
     lengths = heads[0].shape[2], heads[1].shape[2]

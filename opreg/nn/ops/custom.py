@@ -104,7 +104,7 @@ class Custom(PrimitiveWithInfer):
         self.bprop, self.reg_info = bprop, reg_info
         self.title = f"Custom {getattr(func, '__name__', type(func).__name__)}"
         self.attrs = {"func_name": getattr(func, "__name__", repr(func)), "func_type": func_type}
-        self._cell = _Called(self)
+        self._cell = _CustomCall(self)
 
     def __call__(self, *inputs: Any) -> Any:
         inputs = tuple([tensor(value) if isinstance(value, (np.ndarray, NDArray)) and not isinstance(value, TensorBase)
@@ -145,7 +145,7 @@ def _apply_rule(rule: Any, inputs: Sequence[object]) -> Any:
     return rule(*inputs) if callable(rule) and not isinstance(rule, type) else rule
 
 
-class _Called(Cell):
+class _CustomCall(Cell):
     """The call of a ``Custom``, with its gradient."""
 
     _has_mode = False

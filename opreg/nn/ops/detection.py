@@ -14,7 +14,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather, scatter_nd, topk
-from .lift import floating, like, tensor, to_common_dtype
+from .lift import as_floating, like, tensor, to_common_dtype
 from .math import clamp, isfinite, logical_and
 from .nn import padded
 from .primitive import adder
@@ -26,7 +26,7 @@ _add = adder(globals(), __all__)
 
 
 def _boxes(name: str, *inputs: TensorLike) -> tuple[Tensor, ...]:
-    boxes = to_common_dtype(*inputs, real=True) if len(inputs) > 1 else (floating(inputs[0]),)
+    boxes = to_common_dtype(*inputs, real=True) if len(inputs) > 1 else (as_floating(inputs[0]),)
     if any(box.ndim != 2 or box.shape[1] != 4 or box.shape != boxes[0].shape for box in boxes):
         raise ShapeError(f"{name}: expected equally many boxes of four numbers each, got shapes "
                          f"{', '.join(show(box.shape) for box in boxes)}")
@@ -75,7 +75,7 @@ _add("BoundingBoxDecode", _decode_boxes, {"max_shape": ..., "means": (0.0,) * 4,
 
 
 def _valid(bboxes: TensorLike, img_metas: TensorLike) -> Tensor:
-    (boxes,), metas = _boxes("CheckValid", bboxes), floating(img_metas)
+    (boxes,), metas = _boxes("CheckValid", bboxes), as_floating(img_metas)
     height, width = metas[0] * metas[2], metas[1] * metas[2]
     low = ops.min(boxes[:, :2], axis=1) >= 0
     return logical_and(low, logical_and(boxes[:, 2] <= width - 1, boxes[:, 3] <= height - 1))
@@ -85,7 +85,7 @@ _add("CheckValid", _valid)
 
 
 def _without_overlaps(bboxes: TensorLike, *, iou_threshold: float) -> tuple[Tensor, Tensor, Tensor]:
-    boxes = floating(bboxes)
+    boxes = as_floating(bboxes)
     if boxes.ndim != 2 or boxes.shape[1] != 5:
         raise ShapeError(f"NMSWithMask: expected rows of four corners and a score, got shape {show(boxes.shape)}")
     count = boxes.shape[0]

@@ -14,7 +14,7 @@ from ...core.spec import show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, swapaxes
 from .creation import eye
-from .lift import floating, like, one_axis, tensor, to_common_dtype
+from .lift import as_floating, like, one_axis, tensor, to_common_dtype
 from .linalg import matmul, row_norms
 from .math import maximum, where
 from .primitive import adder
@@ -26,7 +26,7 @@ _add = adder(globals(), __all__)
 
 
 def _matrices(name: str, x: TensorLike) -> Tensor:
-    x = floating(x)
+    x = as_floating(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: expected matrices in the last two axes, got shape {show(x.shape)}")
     return x
@@ -229,7 +229,7 @@ def pdist(input: TensorLike, p: float = 2.0) -> Tensor:
     >>> print(pdist(tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])))
     [5.        1.        4.2426405]
     """
-    x = floating(input)
+    x = as_floating(input)
     if x.ndim != 2:
         raise ShapeError(f"pdist: expected a matrix, got shape {show(x.shape)}")
     if p < 0:
@@ -248,7 +248,7 @@ def _lstsq(matrix: TensorLike, rhs: TensorLike, *, fast: bool, l2_regularizer: f
 
 
 def _nuclear(x: TensorLike, *, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
-    x = floating(x)
+    x = as_floating(x)
     first, second = (-2, -1) if dim is None else dim
     return matrix_norm(x, "nuc", (first, second), keepdim)
 

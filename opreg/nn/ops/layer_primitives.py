@@ -14,7 +14,7 @@ from ...core.mode import Recording
 from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from . import creation, linalg, nn, reduce, sampling, windows
-from .lift import floating, like, scalar, shape_of, tensor, to_common_dtype
+from .lift import as_floating, like, scalar, shape_of, tensor, to_common_dtype
 from .primitive import adder
 
 __all__: list[str] = []
@@ -76,7 +76,7 @@ for _name in ("Conv2DTranspose", "Conv2DBackpropInput"):
 
 def _pool(kind: str, count: int) -> Callable[..., Tensor]:
     def call(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str) -> Tensor:
-        x = floating(x)
+        x = as_floating(x)
         kernel, stride = nn.sizes(kernel_size, count, "kernel_size"), nn.sizes(strides, count, "strides")
         pads = nn.same_pads(x.shape[2:], kernel, stride, (1,) * count) if _pad_mode(pad_mode) == "same" else []
         wide = nn.padded(x, pads, -np.inf if kind == "max" else 0.0)
@@ -101,7 +101,7 @@ def _pool_of_volumes(kind: str) -> Callable[..., Tensor]:
         given = pad_list if kind == "max" else pad
         if kind == "max":
             if isinstance(given, (tuple, list)) and len(given) == 6:  # before and after
-                x, given = nn.padded(floating(x), list(zip(given[::2], given[1::2])), -np.inf), 0
+                x, given = nn.padded(as_floating(x), list(zip(given[::2], given[1::2])), -np.inf), 0
             return nn.pool("max", 3, x, kernel_size, strides, given, bool(ceil_mode))
         return nn.averages(3, x, kernel_size, strides, given, bool(ceil_mode), count_include_pad, divisor_override)
 
@@ -126,7 +126,7 @@ def _pool_shown(name: str) -> Callable[..., dict[str, object]]:
 def _max_pool_with_places(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, pad_mode: str, data_format: str
                           ) -> tuple[Tensor, Tensor]:
     """The maximum of each window of images, and its flat index among all channels of its image, as int32."""
-    x = floating(x)
+    x = as_floating(x)
     kernel, stride = nn.sizes(kernel_size, 2, "kernel_size"), nn.sizes(strides, 2, "strides")
     pads = nn.same_pads(x.shape[2:], kernel, stride, (1, 1)) if _pad_mode(pad_mode) == "same" else [(0, 0), (0, 0)]
     values, places = windows.max_windows(nn.padded(x, pads, -np.inf), 2, kernel, stride, 0, 1, False)
@@ -166,7 +166,7 @@ def _no_settings(**_: object) -> dict[str, object]:
 
 def _layer_norm(x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_norm_axis: int, begin_params_axis: int,
                 epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    x = floating(x)
+    x = as_floating(x)
     first = begin_norm_axis % x.ndim
     over = tuple(range(first, x.ndim))
     mean, var = (function(x, axis=over, keepdims=True) for function in (ops._npi_mean, ops._npi_var))
@@ -175,7 +175,7 @@ def _layer_norm(x: TensorLike, gamma: TensorLike, beta: TensorLike, *, begin_nor
 
 
 def _l2_normalize(x: TensorLike, *, axis: Axes, epsilon: float) -> Tensor:
-    x = floating(x)
+    x = as_floating(x)
     total = reduce.sum(x * x, axis, True)
     return x * ops.rsqrt(ops._maximum_scalar(total, scalar=float(epsilon)))
 
@@ -191,7 +191,7 @@ _add("LRN", nn.lrn, {"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5, 
 
 def _batch_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, mean: TensorLike, variance: TensorLike, *,
                 epsilon: float, momentum: float, is_training: bool, data_format: str) -> tuple[Tensor, ...]:
-    x, scale, bias, mean, variance = floating(x), *map(tensor, (scale, bias, mean, variance))
+    x, scale, bias, mean, variance = as_floating(x), *map(tensor, (scale, bias, mean, variance))
     axis = x.ndim - 1 if data_format == "NHWC" else 1
     over = tuple(i for i in range(x.ndim) if i != axis)
     wide = tuple(-1 if i == axis else 1 for i in range(x.ndim))
@@ -238,7 +238,7 @@ def _weights(old: int, new: int, align_corners: bool, half_pixel_centers: bool) 
 
 
 def _resize_bilinear(image: TensorLike, size: AnyShape, *, align_corners: bool, half_pixel_centers: bool) -> Tensor:
-    x, new = _image("ResizeBilinearV2", image, size, floating)
+    x, new = _image("ResizeBilinearV2", image, size, as_floating)
     rows, columns = (scalar(_weights(n, m, align_corners, half_pixel_centers), x._dt) for n, m in zip(x.shape[2:], new))
     return ops._npi_matmul(ops._npi_matmul(rows, x), ops.transpose(columns, axes=(1, 0)))
 

@@ -22,8 +22,8 @@ from ...core.spec import as_dtype, is_floating
 from ...core.tracing import TraceError
 from ...errors import ArgumentError, ShapeError
 
-__all__ = ["axes", "binary", "floating", "like", "one_axis", "plain", "common_dtype", "rank_of", "scalar", "shape_of",
-           "tensor", "to_common_dtype"]
+__all__ = ["axes", "binary", "as_floating", "like", "one_axis", "plain", "common_dtype", "rank_of", "scalar",
+           "shape_of", "tensor", "to_common_dtype"]
 
 _PYTHON: dict[str, Callable[..., Tensor]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv, "mod": operator.mod,
@@ -49,7 +49,7 @@ def binary(name: str, x: TensorLike, y: TensorLike) -> Tensor:
     return _PYTHON[name](tensor(left) if is_number(left) and is_number(right) else left, right)
 
 
-def floating(x: TensorLike) -> Tensor:
+def as_floating(x: TensorLike) -> Tensor:
     """A floating-point tensor; integers and booleans become float32."""
     x = tensor(x)
     return x if is_floating(x._dt) else x._cast(np.dtype(np.float32))

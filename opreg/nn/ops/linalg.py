@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .array import broadcast_to, concat, pad, swapaxes
 from .creation import eye, ones
-from .lift import floating, like, one_axis, tensor, to_common_dtype
+from .lift import as_floating, like, one_axis, tensor, to_common_dtype
 from .math import power_from_zero, where
 
 __all__ = [
@@ -271,12 +271,12 @@ def bias_add(input_x: TensorLike, bias: TensorLike) -> Tensor:
 
 def inverse(input: TensorLike) -> Tensor:
     """The inverse of matrices."""
-    return ops._linalg_inverse(floating(input))
+    return ops._linalg_inverse(as_floating(input))
 
 
 def det(input: TensorLike) -> Tensor:
     """The determinant of matrices."""
-    x = floating(input)
+    x = as_floating(input)
     return ops._linalg_det(x).reshape(x.shape[:-2])
 
 
@@ -292,7 +292,7 @@ def slogdet(input: TensorLike) -> tuple[Tensor, Tensor]:
     >>> float(sign), float(log)
     (-1.0, 0.0)
     """
-    x = floating(input)
+    x = as_floating(input)
     sign, log = ops._linalg_slogdet(x)
     return sign.reshape(x.shape[:-2]), log.reshape(x.shape[:-2])
 
@@ -324,7 +324,7 @@ def matrix_power(input: TensorLike, n: int) -> Tensor:
 
 
 def _square(name: str, x: TensorLike, real: bool = True) -> Tensor:
-    x = floating(x) if real else tensor(x)
+    x = as_floating(x) if real else tensor(x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: expected square matrices in the last two axes, got shape {x.shape}")
     return x
@@ -393,7 +393,7 @@ def cov(input: TensorLike, *, correction: int = 1, fweights: TensorLike | None =
     fweights, aweights : Tensor
         Counts of the samples, and their weights.
     """
-    x = floating(input)
+    x = as_floating(input)
     if x.ndim > 2:
         raise ShapeError(f"cov: expected one or two axes, got the shape {x.shape}")
     x = x.reshape((1, -1)) if x.ndim < 2 else x

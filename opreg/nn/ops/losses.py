@@ -14,7 +14,7 @@ from ...core.spec import is_floating, show
 from ...errors import ArgumentError, ShapeError
 from .array import concat, stack
 from .indexing import gather_nd, nonzero
-from .lift import floating, like, tensor, to_common_dtype
+from .lift import as_floating, like, tensor, to_common_dtype
 from .math import logical_and, where
 from .reduce import amax, cumsum, logsumexp
 
@@ -101,7 +101,7 @@ def cross_entropy(input: TensorLike, target: TensorLike, weight: TensorLike | No
     label_smoothing : float
         Part of each target that is spread evenly over all classes.
     """
-    x, target = floating(input), tensor(target)
+    x, target = as_floating(input), tensor(target)
     if not is_floating(target._dt):
         return nll_loss(_log_probabilities(x), target, weight, ignore_index, reduction, label_smoothing)
     if target.shape != x.shape:
@@ -121,7 +121,7 @@ def nll_loss(inputs: TensorLike, target: TensorLike, weight: TensorLike | None =
 
     Negative class indices count from the end; invalid ones are refused, except for ``ignore_index``.
     """
-    x, target = floating(inputs), tensor(target)
+    x, target = as_floating(inputs), tensor(target)
     axis = 1 if x.ndim > 1 else 0
     expected = x.shape[:axis] + x.shape[axis + 1:]
     if target.shape != expected:
@@ -274,7 +274,7 @@ def ctc_loss(log_probs: TensorLike, targets: TensorLike, input_lengths: TensorLi
     >>> float(loss) < 0.001
     True
     """
-    x, words = floating(log_probs), tensor(targets)
+    x, words = as_floating(log_probs), tensor(targets)
     steps, counts = tensor(input_lengths), tensor(target_lengths)
     if x.ndim == 2:
         loss, _ = ctc_loss(ops.expand_dims(x, axis=1), words.reshape((1, -1)), steps.reshape((1,)),
@@ -365,7 +365,7 @@ def multi_margin_loss(input: TensorLike, target: TensorLike, p: int = 1, margin:
     """
     if p not in (1, 2):
         raise ArgumentError(f"multi_margin_loss: p must be 1 or 2, got {p!r}")
-    x, labels = floating(input), tensor(target)
+    x, labels = as_floating(input), tensor(target)
     if x.ndim != 2 or labels.shape != x.shape[:1]:
         raise ShapeError("multi_margin_loss: expected scores (n, classes) and n labels, got shapes "
                          f"{show(x.shape)} and {show(labels.shape)}")
@@ -389,7 +389,7 @@ def multilabel_margin_loss(input: TensorLike, target: TensorLike, reduction: str
     reduction : {"mean", "sum", "none"}
         Reduction of the n values.
     """
-    x, labels = floating(input), tensor(target)
+    x, labels = as_floating(input), tensor(target)
     if x.shape != labels.shape or x.ndim not in (1, 2):
         raise ShapeError("multilabel_margin_loss: expected scores and labels of one shape (n, classes) or (classes,), "
                          f"got {show(x.shape)} and {show(labels.shape)}")

@@ -19,7 +19,7 @@ from ...cells.typing import TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating, largest_exact_integer, limits
 from ...errors import ArgumentError, DTypeError
-from .lift import as_bool, binary, common_dtype, floating, like, plain, scalar, tensor, to_common_dtype
+from .lift import as_bool, as_floating, binary, common_dtype, like, plain, scalar, tensor, to_common_dtype
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcdiv", "addcmul", "approximate_equal", "arccos", "arccosh", "arcsin", "arcsinh",
@@ -41,7 +41,7 @@ __all__ = [
 
 def _unary(name: str, op: str, doc: str, real: bool = True) -> Callable[[TensorLike], Tensor]:
     """A function that is one operator; with ``real`` its inputs are cast to floating-point."""
-    make = floating if real else tensor
+    make = as_floating if real else tensor
 
     def function(input: TensorLike) -> Tensor:
         return get(op)(make(input))
@@ -109,7 +109,7 @@ def erfc(input: TensorLike) -> Tensor:
 
 def exp2(input: TensorLike) -> Tensor:
     """Two to the power of each element."""
-    return exp(floating(input) * math.log(2))
+    return exp(as_floating(input) * math.log(2))
 
 
 def eps(x: TensorLike) -> Tensor:
@@ -133,7 +133,7 @@ def round(input: TensorLike, *, decimals: int = 0) -> Tensor:
 
 def sinc(input: TensorLike) -> Tensor:
     """``sin(pi x) / (pi x)``, and 1 at zero."""
-    x = floating(input) * math.pi
+    x = as_floating(input) * math.pi
     zero = x == 0
     return where(zero, 1.0, sin(x) / where(zero, 1.0, x))
 
@@ -426,12 +426,12 @@ def lcm(input: TensorLike, other: TensorLike) -> Tensor:
 
 def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
     """The ``n``-th derivative of ``digamma``."""
-    return ops._polygamma(floating(input), order=int(tensor(n).item()))
+    return ops._polygamma(as_floating(input), order=int(tensor(n).item()))
 
 
 def mvlgamma(input: TensorLike, p: int) -> Tensor:
     """The logarithm of the ``p``-dimensional gamma function."""
-    x = floating(input)
+    x = as_floating(input)
     total = lgamma(x)
     for k in range(1, p):
         total = total + lgamma(x - k / 2)

@@ -143,7 +143,7 @@ class MultitypeFuncGraph(Checked):
         return f"MultitypeFuncGraph[{self.name}]"
 
 
-class _Mapped(Checked):
+class _MapBase(Checked):
     """Base of ``Map`` and ``HyperMap``, whose function is given to the constructor or as the first argument."""
 
     def __init__(self, ops: Callable | None = None, reverse: bool = False):
@@ -168,7 +168,7 @@ class _Mapped(Checked):
         return list(zip(*trees))
 
 
-class Map(_Mapped):
+class Map(_MapBase):
     """Applies a function to the elements of sequences: ``Map(f)((a, b), (c, d))`` is ``(f(a, c), f(b, d))``.
 
     Examples
@@ -181,7 +181,7 @@ class Map(_Mapped):
         return tuple([function(*row) for row in self._rows(trees)])
 
 
-class HyperMap(_Mapped):
+class HyperMap(_MapBase):
     """A ``Map`` that recurses into nested tuples and lists.
 
     Examples

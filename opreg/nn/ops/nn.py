@@ -19,7 +19,7 @@ from ...core.registry import ops
 from ...errors import ArgumentError, ShapeError
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
-from .lift import floating, like, rank_of, tensor, to_common_dtype
+from .lift import as_floating, like, rank_of, tensor, to_common_dtype
 from .math import maximum, minimum, where
 
 __all__ = [
@@ -134,7 +134,7 @@ def conv3d(input: TensorLike, weight: TensorLike, bias: TensorLike | None = None
 def _pooled(kind: str, x: TensorLike) -> Tensor:
     """The tensor to pool, cast to a floating dtype, except integers for maximum pooling."""
     x = tensor(x)
-    return x if kind == "max" and x._dt.kind in "iu" else floating(x)
+    return x if kind == "max" and x._dt.kind in "iu" else as_floating(x)
 
 
 def windows_along(length: int, kernel: int, stride: int, pad: int, ceil: bool) -> int:
@@ -255,7 +255,7 @@ def batch_norm(input_x: TensorLike, running_mean: TensorLike, running_var: Tenso
 def batch_norm_of(x: TensorLike, weight: TensorLike, bias: TensorLike, running_mean: TensorLike,
                   running_var: TensorLike, *, training: bool, momentum: float, eps: float, axis: int = 1) -> Tensor:
     """``batch_norm`` with the channels along any axis."""
-    data = floating(x)
+    data = as_floating(x)
     gamma, beta, mean, var = map(tensor, (weight, bias, running_mean, running_var))
     if isinstance(mean, Parameter) and isinstance(var, Parameter):
         states = (data, gamma, beta, mean, var)
@@ -276,7 +276,7 @@ def layer_norm(input: TensorLike, normalized_shape: int | Sequence[int], weight:
                bias: TensorLike | None = None, eps: float = 1e-5) -> Tensor:
     """Normalise to mean zero and standard deviation one over the last axes, whose lengths are given; then multiply by
     ``weight`` and add ``bias``."""
-    x = floating(input)
+    x = as_floating(input)
     shape = tuple([normalized_shape] if isinstance(normalized_shape, int) else normalized_shape)
     rank = rank_of(x)
     if not shape or (rank is not None and x.shape[-len(shape):] != shape):
@@ -295,7 +295,7 @@ def group_norm(input: TensorLike, num_groups: int, weight: TensorLike | None = N
                eps: float = 1e-5) -> Tensor:
     """Normalise each group of channels of each sample to mean zero and standard deviation one; then multiply by
     ``weight`` and add ``bias``."""
-    x = floating(input)
+    x = as_floating(input)
     y = ops.GroupNorm(x, ones((num_groups,), x._dt), zeros((num_groups,), x._dt), num_groups=int(num_groups),
                       eps=float(eps))
     wide = (-1,) + (1,) * (x.ndim - 2)
@@ -309,7 +309,7 @@ def rms_norm(x: TensorLike, gamma: TensorLike, epsilon: float = 1e-6) -> tuple[T
 
     B. Zhang, R. Sennrich, Root Mean Square Layer Normalization, arXiv:1910.07467.
     """
-    x, gamma = floating(x), tensor(gamma)
+    x, gamma = as_floating(x), tensor(gamma)
     over = tuple(range(x.ndim - gamma.ndim, x.ndim))
     scale = ops.rsqrt(ops._npi_mean(x * x, axis=over, keepdims=True) + epsilon)
     return x * scale * like(gamma, x), scale
@@ -320,7 +320,7 @@ def lrn(x: TensorLike, depth_radius: int = 5, bias: float = 1.0, alpha: float = 
     """Divide by ``(bias + alpha s) ** beta``, where ``s`` is the sum of squares over channels within
     ``depth_radius``."""
     size = 2 * depth_radius + 1
-    return ops.LRN(floating(x), nsize=size, alpha=float(alpha) * size, beta=float(beta), knorm=float(bias))
+    return ops.LRN(as_floating(x), nsize=size, alpha=float(alpha) * size, beta=float(beta), knorm=float(bias))
 
 
 def cosine_similarity(x1: TensorLike, x2: TensorLike, dim: int = 1, eps: float = 1e-8) -> Tensor:
@@ -387,7 +387,7 @@ def interpolate(input: TensorLike, size: Sizes | None = None, scale_factor: floa
     recompute_scale_factor : bool
         Whether ``trilinear`` uses the quotient of the lengths in place of ``scale_factor``; other modes always do.
     """
-    x = tensor(input) if mode == "nearest" else floating(input)
+    x = tensor(input) if mode == "nearest" else as_floating(input)
     count, factors = x.ndim - 2, list[float]()
     if size is not None and scale_factor is None:
         target = sizes(size, count, "size")
@@ -518,7 +518,7 @@ def affine_grid(theta: TensorLike, size: Sequence[int], align_corners: bool = Fa
     Tensor
         Coordinates of shape (batch, height, width, 2), or (batch, depth, height, width, 3).
     """
-    matrices, lengths = floating(theta), tuple(int(length) for length in size[2:])
+    matrices, lengths = as_floating(theta), tuple(int(length) for length in size[2:])
     count = len(lengths)
     if matrices.shape != (size[0], count, count + 1) or count not in (2, 3):
         raise ShapeError(f"affine_grid: expected theta of shape {(size[0], count, count + 1)} for the size "

@@ -19,7 +19,7 @@ from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating
 from ...errors import ShapeError
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
-from .lift import floating, tensor, to_common_dtype
+from .lift import as_floating, tensor, to_common_dtype
 from .primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer, adder, prim_attr_register
 
 __all__: list[str] = []
@@ -108,7 +108,7 @@ def _square_sums(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     return ops._np_sum(ops.square(tensor(x))), ops._np_sum(ops.square(tensor(y)))
 
 
-_PLAIN: dict[str, Callable] = {
+WITHOUT_SETTINGS: dict[str, Callable] = {
         "Abs": math.abs, "ACos": math.acos, "Acosh": math.acosh, "Add": math.add, "Addcdiv": math.addcdiv,
         "Addcmul": math.addcmul, "Asin": math.asin, "Asinh": math.asinh, "Assign": array.assign,
         "AssignAdd": array.assign_add, "AssignSub": array.assign_sub, "Atan": math.atan, "Atan2": math.atan2,
@@ -157,7 +157,7 @@ _PLAIN: dict[str, Callable] = {
         "Sinc": math.sinc, "SquareSumAll": _square_sums, "Trace": indexing.trace,
         "TupleToArray": scalars.tuple_to_array,
         "Unique": indexing.unique, "Xdivy": math.xdivy, "Xlogy": math.xlogy}
-for _name, _function in _PLAIN.items():
+for _name, _function in WITHOUT_SETTINGS.items():
     _add(_name, _function)
 TensorAdd = globals()["Add"]
 
@@ -406,7 +406,7 @@ def _matrix_inverse(x: TensorLike, *, adjoint: bool) -> Tensor:
 
 def _hsv_of_rgb(images: TensorLike) -> Tensor:
     """Hue, saturation and value along the last axis, from red, green and blue; all from 0 to 1."""
-    x = floating(images)
+    x = as_floating(images)
     if x.shape[-1] != 3:
         raise ShapeError(f"RGBToHSV: expected three colors along the last axis, got shape {x.shape}")
     red, green, blue = array.unstack(x, -1)
@@ -421,7 +421,7 @@ def _hsv_of_rgb(images: TensorLike) -> Tensor:
 
 def _rgb_of_hsv(images: TensorLike) -> Tensor:
     """Red, green and blue along the last axis, from hue, saturation and value; all from 0 to 1."""
-    x = floating(images)
+    x = as_floating(images)
     if x.shape[-1] != 3:
         raise ShapeError(f"HSVToRGB: expected hue, saturation and value along the last axis, got shape {x.shape}")
     hue, saturation, value = array.unstack(x, -1)
@@ -472,7 +472,7 @@ def _softmax_cross_entropy(logits: TensorLike, labels: TensorLike) -> tuple[Tens
 
 
 def _sparse_cross_entropy(logits: TensorLike, labels: TensorLike, *, is_grad: bool) -> Tensor:
-    x = floating(logits)
+    x = as_floating(logits)
     if not is_grad:
         return losses.cross_entropy(x, labels)
     hot = creation.one_hot(labels, x.shape[1], 1.0, 0.0)._cast(x._dt)
@@ -494,7 +494,7 @@ def _binary_cross_entropy(x: TensorLike, y: TensorLike, weight: TensorLike | Non
 def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: TensorLike, sequence_length: TensorLike, *,
                 ignore_longer_outputs_than_inputs: bool, **_: object) -> tuple[Tensor, None]:
     """Labels are given by their indices, and collected into a row for each sequence."""
-    x, values = floating(x), tensor(labels_values)
+    x, values = as_floating(x), tensor(labels_values)
     time, n, classes = x.shape
     words = indexing.scatter_nd(labels_indices, values, (n, time))
     counts = reduce.sum(indexing.scatter_nd(labels_indices, creation.ones_like(values), (n, time)), 1)
@@ -546,7 +546,7 @@ def _channels(name: str, count: int) -> Callable[..., tuple[Tensor, Tensor]]:
 
 
 def _dropout(x: TensorLike, *, keep_prob: float, **_: object) -> tuple[Tensor, Tensor]:
-    x = floating(x)
+    x = as_floating(x)
     y, mask = random.drop_elements(x, keep_prob, range(x.ndim))
     return y, mask._cast(x._dt)
 
@@ -577,7 +577,7 @@ def _multinomial(x: TensorLike, count: int, *, dtype: TensorDType, **_: object) 
 
 def _random_categorical(logits: TensorLike, num_sample: int, seed: int = 0, *, dtype: TensorDType) -> Tensor:
     """Classes of each row, drawn with the probabilities of the softmax of its logits."""
-    return random.multinomial(activation.softmax(floating(logits), -1), num_sample)._cast(as_dtype(dtype))
+    return random.multinomial(activation.softmax(as_floating(logits), -1), num_sample)._cast(as_dtype(dtype))
 
 
 _SEEDS = {"seed": 0, "seed2": 0}

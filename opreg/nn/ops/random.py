@@ -20,7 +20,7 @@ from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
 from .indexing import topk
-from .lift import floating, shape_of, tensor, whole_dtype
+from .lift import as_floating, shape_of, tensor, whole_dtype
 from .math import where
 
 __all__ = [
@@ -152,7 +152,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
     replacement : bool
         Whether an index may be drawn twice.
     """
-    x = floating(input)
+    x = as_floating(input)
     if x.ndim not in (1, 2):
         raise ShapeError(f"multinomial: expected one or two axes, got shape {x.shape}")
     if replacement:
@@ -176,7 +176,7 @@ def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor
             return x
         if axes and not 2 <= x.ndim - len(axes) + 1 <= 3:
             raise ShapeError(f"{name}: expected {len(axes) + 1} or {len(axes) + 2} axes, got shape {x.shape}")
-        x = floating(x)
+        x = as_floating(x)
         if p == 1:
             return ops.zeros_like(x)
         return ops.Dropout(x, p=float(p), mode="always", axes=tuple(axis % x.ndim for axis in axes))
@@ -223,7 +223,7 @@ def gumbel_softmax(logits: TensorLike, tau: float = 1.0, hard: bool = False, dim
     hard : bool
         Whether the result is one-hot, with the gradient of the soft one.
     """
-    x = floating(logits)
+    x = as_floating(logits)
     if tau <= 0:
         raise ArgumentError(f"gumbel_softmax: tau must be above 0, got {tau}")
     tiny = float(np.finfo(np.float32).tiny)

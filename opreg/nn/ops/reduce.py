@@ -22,7 +22,7 @@ from ...core.registry import get, ops
 from ...core.spec import is_floating
 from ...errors import ArgumentError
 from .creation import zeros
-from .lift import as_bool, axes, floating, one_axis, tensor, whole_dtype
+from .lift import as_bool, as_floating, axes, one_axis, tensor, whole_dtype
 from .math import isfinite, logaddexp, maximum, minimum, power_from_zero, where
 
 __all__ = [
@@ -169,29 +169,29 @@ def count_nonzero(x: TensorLike, axis: Axes = (), keep_dims: bool = False, dtype
 
 def var(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The variance; its divisor is the number of elements less ``ddof``."""
-    return ops._npi_var(floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
+    return ops._npi_var(as_floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
 
 
 def std(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False) -> Tensor:
     """The square root of ``var``."""
-    return ops._npi_std(floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
+    return ops._npi_std(as_floating(input), axis=axes(axis), ddof=int(ddof), keepdims=bool(keepdims))
 
 
 def var_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False
             ) -> tuple[Tensor, Tensor]:
     """``var`` and ``mean``."""
-    return var(input, axis, ddof, keepdims), mean(floating(input), axis, keepdims)
+    return var(input, axis, ddof, keepdims), mean(as_floating(input), axis, keepdims)
 
 
 def std_mean(input: TensorLike, axis: Axes = None, ddof: int | bool = 0, keepdims: bool = False
             ) -> tuple[Tensor, Tensor]:
     """``std`` and ``mean``."""
-    return std(input, axis, ddof, keepdims), mean(floating(input), axis, keepdims)
+    return std(input, axis, ddof, keepdims), mean(as_floating(input), axis, keepdims)
 
 
 def logsumexp(input: TensorLike, dim: Axes, keepdim: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials, without overflow."""
-    x = floating(input)
+    x = as_floating(input)
     settings: Mapping[str, object] = dict(axis=axes(dim), keepdims=True)
     most = ops._np_max(ops.BlockGrad(x), **settings)
     most = choose(ops._npi_isfinite(most), most, 0.0)
@@ -211,7 +211,7 @@ def norm(A: TensorLike, ord: Number | str | None = None, dim: Axes = None, keepd
         the largest absolute sums of columns and rows, 2 the largest singular value, "nuc" the sum of singular values;
         negative ones take the smallest.
     """
-    x = floating(A) if dtype is None else tensor(A).astype(dtype)
+    x = as_floating(A) if dtype is None else tensor(A).astype(dtype)
     axis = axes(dim)
     over: Mapping[str, object] = dict(axis=axis, keepdims=bool(keepdim))
     two = (0, 1) if axis is None and x.ndim == 2 else axis
@@ -310,7 +310,7 @@ def clip_by_norm(x: list[Any] | tuple[Any, ...], max_norm: float, norm_type: flo
 def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
                 ) -> Tensor | Sequence[Tensor]:
     """A tensor, or each tensor of a list, scaled so that its norm is at most ``max_norm``."""
-    parts = [floating(part) for part in x] if isinstance(x, (list, tuple)) else [floating(x)]
+    parts = [as_floating(part) for part in x] if isinstance(x, (list, tuple)) else [as_floating(x)]
     norms = [norm(part.reshape((-1,)), norm_type).reshape((1,)) for part in parts]
     total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
     if error_if_nonfinite and not bool(isfinite(total)):
@@ -335,7 +335,7 @@ def clip_by_global_norm(x: TensorLike, clip_norm: float = 1.0, use_norm: None = 
     """
     if use_norm is not None:
         raise ArgumentError(f"clip_by_global_norm: use_norm must be None, got {use_norm!r}")
-    parts = [floating(part) for part in (x if isinstance(x, (list, tuple)) else (x,))]
+    parts = [as_floating(part) for part in (x if isinstance(x, (list, tuple)) else (x,))]
     squares = [ops._np_sum(ops.square(part)) for part in parts]
     total = ops.sqrt(functools.reduce(operator.add, squares))
     factor = clip_norm / maximum(total, float(clip_norm))
@@ -365,7 +365,7 @@ def nansum(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtyp
 
 def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dtype: TensorDType = None) -> Tensor:
     """The mean of the elements that are not NaN."""
-    x = floating(input)
+    x = as_floating(input)
     count = sum(ops._npi_logical_not(ops._npi_isnan(x)), axis, keepdims)
     quotient = nansum(x, axis, keepdims) / count._cast(x._dt)
     return quotient if dtype is None else quotient.astype(dtype)
@@ -450,11 +450,11 @@ cummin = _cumulative("cummin", "_npi_less_equal", np.int32, "The smallest number
 
 def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral by the trapezoidal rule, with points at distances of ``dx`` or at ``x``."""
-    heights = floating(y)
+    heights = as_floating(y)
     axis = one_axis(dim, heights.ndim, "trapz")
     wide: Tensor | float = dx
     if x is not None:
-        places = floating(x)
+        places = as_floating(x)
         places = places.reshape(tuple([-1 if i == axis else 1 for i in range(heights.ndim)])) if places.ndim == 1 \
             else places
         wide = _drop_first(places, axis, 1) - _drop_last(places, axis, 1)
@@ -471,7 +471,7 @@ def _drop_last(x: Tensor, axis: int, count: int) -> Tensor:
 
 def logcumsumexp(input: TensorLike, axis: int) -> Tensor:
     """The logarithm of cumulative sums of exponentials along an axis, by repeated doubling."""
-    x = floating(input)
+    x = as_floating(input)
     axis, count = one_axis(axis, x.ndim, "logcumsumexp"), 1
     while count < x.shape[axis]:
         both = logaddexp(_drop_first(x, axis, count), _drop_last(x, axis, count))
@@ -492,7 +492,7 @@ def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0
         low, high = amin(x), amax(x)
         same = low == high
         low, high = where(same, low - 1, low), where(same, high + 1, high)
-    at = ops.floor((floating(x) - low) * bins / (high - low))
+    at = ops.floor((as_floating(x) - low) * bins / (high - low))
     at = where(x == high, bins - 1, at).reshape((-1, 1))
     counts = ops._np_sum((at == tensor(np.arange(bins)))._cast(np.dtype(np.int32)), axis=0)
     return counts._cast(x._dt if is_floating(x._dt) else np.dtype(np.int32))
@@ -500,7 +500,7 @@ def histc(input: TensorLike, bins: int = 100, min: float = 0.0, max: float = 0.0
 
 def renorm(input: TensorLike, p: int, axis: int, maxnorm: float) -> Tensor:
     """The slices along an axis, each scaled down to a norm of ``maxnorm`` if its norm of order ``p`` is larger."""
-    x = floating(input)
+    x = as_floating(input)
     axis = one_axis(axis, x.ndim, "renorm")
     others = tuple([i for i in range(x.ndim) if i != axis])
     length = power_from_zero(ops._np_sum(ops.abs(x) ** p, axis=others, keepdims=True), 1 / p)

@@ -16,7 +16,7 @@ from ...errors import ArgumentError, ShapeError
 from . import math
 from .array import cast
 from .indexing import gather, gather_elements
-from .lift import floating, scalar, tensor
+from .lift import as_floating, scalar, tensor
 
 __all__ = ["crop_and_resize", "grid_sample"]
 
@@ -55,7 +55,7 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
     >>> print(grid_sample(image, Tensor([[[[0.0, 0.0], [1.0, -1.0]]]]), align_corners=True))
     [[[[2.5 2. ]]]]
     """
-    x, places = floating(input), floating(grid)
+    x, places = as_floating(input), as_floating(grid)
     axes = x.ndim - 2
     if axes not in (2, 3) or places.ndim != x.ndim or places.shape[-1] != axes or places.shape[0] != x.shape[0]:
         raise ShapeError("grid_sample: expected images (batch, channels, h, w) and a grid (batch, h, w, 2), or "

@@ -14,7 +14,7 @@ from ...errors import ArgumentError, ShapeError
 from .array import broadcast_to, concat, flip, vstack
 from .creation import full, linspace
 from .indexing import gather_elements, masked_select, searchsorted
-from .lift import floating, one_axis, tensor, to_common_dtype
+from .lift import as_floating, one_axis, tensor, to_common_dtype
 from .math import div, fmod, logical_not, where
 from .nn import fold, unfold
 from .primitive import adder
@@ -143,7 +143,7 @@ def col2im(input_x: TensorLike, output_size: Sizes | Tensor, kernel_size: Sizes,
 def _running_logsumexp(x: TensorLike, axis: int | Tensor, *, exclusive: bool, reverse: bool) -> Tensor:
     """The logarithm of cumulative sums of exponentials, from the end with ``reverse``; each leaves its own element out
     with ``exclusive``."""
-    x = floating(x)
+    x = as_floating(x)
     along = one_axis(axis, x.ndim, "CumulativeLogsumexp")
     turned = flip(x, (along,)) if reverse else x
     if exclusive:

@@ -14,7 +14,7 @@ from ...core.spec import is_floating, limits, show
 from ...errors import ArgumentError, ShapeError
 from .creation import zeros
 from .indexing import gather_elements, tensor_scatter_elements
-from .lift import floating, tensor
+from .lift import as_floating, tensor
 from .math import where
 from .nn import adaptive_pool, pool, sizes, windows_along
 from .random import rand
@@ -320,7 +320,7 @@ def _powers(count: int, x: TensorLike, power: float, kernel: Sizes, stride: Size
     if power == 0:
         raise ArgumentError(f"lp_pool{count}d: norm_type must not be 0")
     windows = sizes(kernel, count, "kernel_size")
-    means = pool("avg", count, floating(x) ** float(power), windows, windows if stride is None else stride, 0, ceil,
+    means = pool("avg", count, as_floating(x) ** float(power), windows, windows if stride is None else stride, 0, ceil,
                  count_include_pad=True)
     return (means * math.prod(windows)) ** (1.0 / power)
 

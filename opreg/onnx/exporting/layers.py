@@ -405,14 +405,14 @@ def _softmax(g: Builder, use: Use, x: Value, *length: Value) -> Value:
     x = x / attrs["temperature"] if attrs["temperature"] else x
     if not length:
         return (g.log_softmax if name == "log_softmax" else g.softmax)(x, axis)
-    valid = _within(g, x, length[0], axis)
+    valid = _mask_before(g, x, length[0], axis)
     x = g.where(valid, x, float(np.finfo(x.dtype).min))
     if name == "log_softmax":
         raise Untranslatable("log_softmax of lengths")
     return g.where(valid, g.softmax(x, axis), 0.0)
 
 
-def _within(g: Builder, x: Value, length: Value, axis: int) -> Value:
+def _mask_before(g: Builder, x: Value, length: Value, axis: int) -> Value:
     """Whether elements lie before the length of their sequence; ``length`` has the other axes of ``x``."""
     count = x.shape[axis]
     if dynamic(count):
@@ -460,7 +460,7 @@ def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
         rows, columns = x.shape[2:]
         if len(images) > 1 and any(dynamic(dim) for dim in (height, width, rows, columns)):
             raise Untranslatable("images of several sizes, which are dynamic")
-        larger.append(resized(g, x, scale if dynamic(rows) else height * scale // rows,
+        larger.append(enlarge(g, x, scale if dynamic(rows) else height * scale // rows,
                               scale if dynamic(columns) else width * scale // columns))
     if use.attrs["multi_input_mode"] == "concat":
         return g.concat(larger, 1)
@@ -470,7 +470,7 @@ def _upsampling(g: Builder, use: Use, *images: Value) -> Value:
     return total
 
 
-def resized(g: Builder, x: Value, rows: int, columns: int) -> Value:
+def enlarge(g: Builder, x: Value, rows: int, columns: int) -> Value:
     """Images enlarged by repeating every element."""
     if rows == columns == 1:
         return x

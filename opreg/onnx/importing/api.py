@@ -204,7 +204,7 @@ def _spec(info: Any, shape: Sequence[int] | None) -> tuple[Shape | None, np.dtyp
     return _lengths(info), dtype
 
 
-def _named(info: Any, shape: Shape | None) -> str:
+def _named_shape(info: Any, shape: Shape | None) -> str:
     """The shape of an input, open lengths by their names in the model."""
     if shape is None:
         return "(...)"
@@ -258,7 +258,7 @@ def import_model(model: Any, shapes: Mapping[str, Sequence[int]] | None = None
         with Recording(None, True):
             traced = trace_function(cell, structure, specs)
     except UnknownNumbers as error:
-        open_ = {name: _named(graph.infos[name], shape) for name, (shape, _) in zip(graph.inputs, specs)
+        open_ = {name: _named_shape(graph.infos[name], shape) for name, (shape, _) in zip(graph.inputs, specs)
                  if shape is None or not is_known(shape)}
         if open_:
             stated = ", ".join(f"{name!r}: {shape}" for name, shape in open_.items())

@@ -1,9 +1,4 @@
-"""Convolution and Deconvolution with their gradients, by cuDNN.
-
-Each operator is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``: the output, the
-gradient of the data, or the gradient of the weight. A deconvolution is the gradient of the data: it reads ``y`` and
-writes ``x``.
-"""
+"""Convolution and Deconvolution with their gradients, by cuDNN."""
 
 from __future__ import annotations
 
@@ -11,26 +6,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from opreg.builtin.layers.convolution import (
-    convolution,
-    convolution_data,
-    convolution_weight,
-    deconvolution,
-    deconvolution_data,
-    deconvolution_weight,
-    deconvolution_window,
-    weight_layout,
-)
-from opreg.builtin.layers.sliding import channels_first, channels_last, extent, window
+from opreg.builtin.layers.convolution import ROLES, Role, convolution_window, shift_of, weight_layout
+from opreg.builtin.layers.sliding import channels_first, extent
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
 from opreg.core.rounding import tf32
 from opreg.core.rules import Attrs
 from opreg.core.spec import Shape, Spec, strides_of
-from opreg.typing import Array, ArrayModule
+from opreg.typing import ArrayModule
 
 from ..compiler import can_compile, keep_details
-from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Part, Tensor, are_aligned, build, frontend
+from ..cudnn import DTYPES, BuiltGraph, Convolution, Convolve, Frontend, Tensor, are_aligned, build, frontend
 
 
 class _Plan(NamedTuple):
@@ -55,34 +41,23 @@ def _planned(library: Frontend, device: int, kind: Convolution) -> _Plan | str:
 
 
 class _Kernel:
-    """The kernel ``cuDNN`` of an operator.
+    """The kernel ``cuDNN`` of an operator that has a role in convolutions."""
 
-    ``reads`` and ``writes`` name the arrays that are inputs and output: ``x``, ``w``, ``y``, and ``b`` for the bias.
-    """
-
-    def __init__(self, op: Op, part: Part, reads: str, writes: str):
-        self.op, self.part, self.reads, self.writes = op, part, reads, writes
+    def __init__(self, op: Op, role: Role):
+        self.op, self.role = op, role
         op.kernel("cuDNN", bound=True, accepts=self.accepts, serves=can_compile, rank=Rank.LIBRARY,
                   channels_last=self.refused)(self.bound)
-
-    def named(self, call: Call) -> dict[str, Array]:
-        """The arrays of a call by name."""
-        return {**dict(zip(self.reads, call.ins)), self.writes: call.outs[0]}
 
     def describe(self, shapes: dict[str, Shape], attrs: Attrs, dtype: str) -> Convolution | str:
         """The description of the convolution for these shapes, or the reason why there is none."""
         layout = attrs["layout"]
-        words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
         layouts = layout, weight_layout(layout, attrs.get("weights_first", False)), layout
         x, w, y = [_tensor(shapes[name], order) for name, order in zip("xwy", layouts)]
-        if "adj" in attrs:
-            win, _ = deconvolution_window(y.sizes[2:], **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
-        else:
-            win = window(**words)
+        win = convolution_window(attrs, y.sizes)
         if extent(x.sizes[2:], win) != y.sizes[2:]:
             return "cuDNN has no convolution with this padding and these output sizes"
-        return Convolution(self.part, dtype, x, w, y, win.stride, win.dilate, win.pad,
-                           self.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
+        return Convolution(self.role.part, dtype, x, w, y, win.stride, win.dilate, win.pad,
+                           self.role.writes != "w" and "b" in shapes, tf32() and dtype == "float32")
 
     def accepts(self, call: Call) -> str | None:
         """The reason why the library does not compute a call, or None."""
@@ -91,7 +66,7 @@ class _Kernel:
             return library
         if call.attrs["cudnn_off"]:
             return "cudnn_off=True"
-        arrays = self.named(call)
+        arrays = self.role.named(call.ins, call.outs[0])
         dtype = call.outs[0].dtype.name
         if dtype not in DTYPES or any(array.dtype.name != dtype for array in arrays.values()):
             dtypes = ", ".join(sorted({str(array.dtype) for array in arrays.values()}))
@@ -105,14 +80,12 @@ class _Kernel:
 
     def bound(self, call: Call) -> list[Callable]:
         """The steps of a plan."""
-        (kind, built), arrays, after = call.details, self.named(call), []
+        (kind, built), arrays, after = call.details, self.role.named(call.ins, call.outs[0]), []
         if "b" in arrays and not kind.bias:
             bias, out = arrays.pop("b"), call.outs[0]
-            shift = bias.reshape(channels_last((1, bias.size, *(1,) * len(kind.stride)), call.attrs["layout"]))
-            after = [functools.partial(call.xp.add, out, shift, out)]
+            after = [functools.partial(call.xp.add, out, shift_of(bias, len(kind.stride), call.attrs["layout"]), out)]
         return [Convolve(call.xp, call.ctx.device_id, f"{call.op.name}: {kind}", built, arrays,
-                         self.writes, functools.partial(call.scratch, 0)), *after]
-
+                         self.role.writes, functools.partial(call.scratch, 0)), *after]
 
     def refused(self, attrs: Attrs, ins: Sequence[Spec], outs: Sequence[Spec], is_train: bool, xp: ArrayModule,
                 device: int) -> str | None:
@@ -125,15 +98,11 @@ class _Kernel:
             return "cuDNN does not compute it"
         if dtype == "float64" or (dtype == "float32" and not tf32()):
             return f"cuDNN computes {dtype} with channels first"
-        shapes = {name: spec.shape or () for name, spec in (*zip(self.reads, ins), (self.writes, outs[0]))}
+        shapes = {name: spec.shape or () for name, spec in self.role.named(ins, outs[0]).items()}
         kind = self.describe(shapes, attrs, dtype)
         plan = kind if isinstance(kind, str) else _planned(library, device, kind)
         return plan if isinstance(plan, str) else None
 
 
-_Kernel(convolution, "forward", "xwb", "y")
-_Kernel(convolution_data, "data", "yw", "x")
-_Kernel(convolution_weight, "weight", "yx", "w")
-_Kernel(deconvolution, "data", "ywb", "x")
-_Kernel(deconvolution_data, "forward", "xw", "y")
-_Kernel(deconvolution_weight, "weight", "xy", "w")
+for _op, _role in ROLES.items():
+    _Kernel(_op, _role)

@@ -1,8 +1,6 @@
 """Kernels of convolutions and pooling by oneDNN; see ``engine``.
 
-Each operator is one of three parts of a convolution of data ``x`` with weight ``w`` to output ``y``: the output, the
-gradient of the data, or the gradient of the weight. A deconvolution is the gradient of the data: it reads ``y`` and
-writes ``x``. If the library has no good implementation for a convolution, the reference kernel computes it.
+If the library has no good implementation for a convolution, the reference kernel computes it.
 """
 
 from __future__ import annotations
@@ -15,20 +13,11 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from opreg.builtin.layers.convolution import (
-    convolution,
-    convolution_data,
-    convolution_weight,
-    deconvolution,
-    deconvolution_data,
-    deconvolution_weight,
-    deconvolution_window,
-    weight_layout,
-)
+from opreg.builtin.layers.convolution import ROLES, Role, convolution_window, shift_of, weight_layout
 from opreg.builtin.layers.correlation import product_alone
 from opreg.builtin.layers.fused_convolution import factors, folded_convolution, parts_of
 from opreg.builtin.layers.pooling import pooling, pooling_max, pooling_sum, window_of
-from opreg.builtin.layers.sliding import Window, channels_first, channels_last, window
+from opreg.builtin.layers.sliding import Window, channels_first
 from opreg.core import host_memory, threads
 from opreg.core.cache import cached
 from opreg.core.launch import Call, ChannelsLast, Rank
@@ -251,25 +240,17 @@ def _convolution(x: Shape, w: Shape, y: Shape, win: Window, groups: int, layout:
 
 
 class _ConvolutionKernels(_Kernels[Convolution]):
-    """Kernels of a convolution. ``reads`` and ``writes`` name the arrays that are inputs and output: ``x``, ``w``,
-    ``y``, and ``b`` for the bias."""
+    """Kernels of an operator that has a role in convolutions."""
 
-    def __init__(self, op: Op, part: Part, reads: str, writes: str, begins: bool = False):
-        self.reads, self.writes = reads, writes
-        super().__init__(op, part, len(reads), begins)
+    def __init__(self, op: Op, role: Role):
+        self.role = role
+        super().__init__(op, role.part, len(role.reads), begins="adj" not in op.signature.schema)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
-        shapes = dict(zip(self.reads, ins))
-        shapes[self.writes] = out
-        words = {name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")}
-        if "adj" in attrs:
-            size = channels_first(shapes["y"], attrs["layout"])[2:]
-            win, _ = deconvolution_window(size, **words, adj=attrs["adj"], target_shape=attrs["target_shape"])
-        else:
-            win = window(**words)
-        bias = "b" in shapes and self.part == "forward"
-        return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], attrs["layout"],
-                            attrs.get("weights_first", False), bias=bias)
+        shapes, layout = self.role.named(ins, out), attrs["layout"]
+        win = convolution_window(attrs, channels_first(shapes["y"], layout))
+        return _convolution(shapes["x"], shapes["w"], shapes["y"], win, attrs["num_group"], layout,
+                            attrs.get("weights_first", False), bias="b" in shapes and self.part == "forward")
 
     def declines(self, geometry: Convolution, attrs: Attrs) -> str | None:
         if math.prod(geometry.y) * math.prod(geometry.w[1:]) < LEAST:
@@ -280,16 +261,13 @@ class _ConvolutionKernels(_Kernels[Convolution]):
         return None
 
     def arrays(self, ins: Sequence[Array], out: Array) -> list[Array]:
-        named = dict(zip(self.reads, ins))
-        named[self.writes] = out
+        named = self.role.named(ins, out)
         return [named[name] for name in ("xwyb" if self.part == "forward" else "xwy") if name in named]
 
     def finish(self, ins: Sequence[Array], out: Array, attrs: Attrs) -> Callable[[], object] | None:
-        if self.part != "data" or "b" not in self.reads[:len(ins)]:
-            return None
-        bias, rank = ins[self.reads.index("b")], len(attrs["kernel"])
-        shift = bias.reshape(channels_last((1, bias.size, *(1,) * rank), attrs["layout"]))
-        return functools.partial(np.add, out, shift, out=out)
+        bias = self.role.named(ins, out).get("b") if self.part == "data" else None
+        return None if bias is None else functools.partial(
+            np.add, out, shift_of(bias, len(attrs["kernel"]), attrs["layout"]), out=out)
 
 
 class _FoldedKernels(_ConvolutionKernels):
@@ -297,15 +275,15 @@ class _FoldedKernels(_ConvolutionKernels):
     relu, since its relu turns NaN into zero, and the addition of an array in another layout."""
 
     def __init__(self, op: Op):
-        self.op, self.part, self.read, self.reads, self.writes = op, "forward", 8, "xw", "y"
+        self.op, self.part, self.read = op, "forward", 8
         self.attach(begins=True)
 
     def describe(self, ins: Sequence[Shape], out: Shape, attrs: Attrs) -> tuple[Convolution, tuple[Shape, ...]]:
-        win = window(**{name: attrs[name] for name in ("kernel", "stride", "dilate", "pad")})
         layout, scaled = attrs["layout"], attrs["normalized"]
         last = layout is not None and layout[-1] == "C"
-        return _convolution(ins[0], ins[1], out, win, attrs["num_group"], layout, attrs.get("weights_first", False),
-                            bias=not (attrs["no_bias"] or scaled), scaled=scaled, added=attrs["added"] and last)
+        return _convolution(ins[0], ins[1], out, convolution_window(attrs, out), attrs["num_group"], layout,
+                            attrs.get("weights_first", False), bias=not (attrs["no_bias"] or scaled),
+                            scaled=scaled, added=attrs["added"] and last)
 
     def bound(self, call: Call) -> Callable[[], object]:
         call.memo[HERE] = True
@@ -331,13 +309,9 @@ class _FoldedKernels(_ConvolutionKernels):
         return engine.step_of(call, convolve)
 
 
-_ConvolutionKernels(convolution, "forward", "xwb", "y", begins=True)
+for _op, _role in ROLES.items():
+    _ConvolutionKernels(_op, _role)
 _FoldedKernels(folded_convolution)
-_ConvolutionKernels(convolution_data, "data", "yw", "x", begins=True)
-_ConvolutionKernels(convolution_weight, "weight", "yx", "w", begins=True)
-_ConvolutionKernels(deconvolution, "data", "ywb", "x")
-_ConvolutionKernels(deconvolution_data, "forward", "xw", "y")
-_ConvolutionKernels(deconvolution_weight, "weight", "xy", "w")
 
 
 # ----------------------------------------------------------------------------------------------- pooling

@@ -10,7 +10,7 @@ from typing import Any
 from opreg.errors import ArgumentError, UnusedError, warn
 from opreg.ndarray.context import Context, cpu, gpu, num_gpus
 
-from ....core.settings import Checked
+from ....core.settings import CheckedMethods
 from ....train.metric import Accuracy, EvalMetric
 from ....train.metric import Loss as LossMetric
 from ...data import DataLoader
@@ -37,7 +37,7 @@ from .event_handler import (
 __all__ = ["Estimator"]
 
 
-class Estimator(Checked):
+class Estimator(CheckedMethods):
     """A network with its loss, metrics and trainer, and loops that train and evaluate it.
 
     Parameters

@@ -16,7 +16,7 @@ from opreg.ndarray import NDArray
 from opreg.typing import DTypeLike
 
 from ....core.attrs import Amount, Fraction
-from ....data.image import center_crop, imrotate, random_rotate, random_size_crop
+from ....data import image
 from ...block import Block, HybridBlock
 from ...nn import HybridSequential, Sequential
 
@@ -160,7 +160,7 @@ class Rotate(Block):
     def forward(self, x: NDArray) -> NDArray:
         """Rotate an image, or a batch."""
         _check_float32(self, x)
-        return imrotate(x, *self._args)
+        return image.imrotate(x, *self._args)
 
 
 class RandomRotation(Block):
@@ -202,7 +202,7 @@ class RandomRotation(Block):
         if np.random.random() > self._probability:  # noqa: NPY002  np.random.seed decides, as in MXNet
             return x
         _check_float32(self, x)
-        return random_rotate(x, *self._args)
+        return image.random_rotate(x, *self._args)
 
 
 class RandomResizedCrop(Block):
@@ -233,7 +233,7 @@ class RandomResizedCrop(Block):
 
     def forward(self, x: NDArray) -> NDArray:
         """Crop and resize an image."""
-        return random_size_crop(x, *self._args)[0]
+        return image.random_size_crop(x, *self._args)[0]
 
 
 class CropResize(HybridBlock):
@@ -290,7 +290,7 @@ class CenterCrop(Block):
 
     def forward(self, x: NDArray) -> NDArray:
         """Crop an image."""
-        return center_crop(x, *self._args)[0]
+        return image.center_crop(x, *self._args)[0]
 
 
 class Resize(HybridBlock):

@@ -45,7 +45,7 @@ from ...ops import (
     upsample,
 )
 from ...ops import dense as linear
-from ...ops.lift import floating, like, to_common_dtype
+from ...ops.lift import as_floating, like, to_common_dtype
 from ...ops.nn import batch_norm_of, sizes
 from ...ops.windows import adaptive_max
 from ..functions import flatten
@@ -73,7 +73,7 @@ def elu(input: TensorLike, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> print(mint.nn.functional.elu(Tensor([-1.0, 2.0])).asnumpy().round(3))
     [-0.632  2.   ]
     """
-    x = floating(input)
+    x = as_floating(input)
     return ops.where(x > 0, x, alpha * ops.expm1(ops.minimum(x, 0)))
 
 
@@ -379,7 +379,7 @@ def batch_norm(input: TensorLike, running_mean: TensorLike, running_var: TensorL
     >>> mint.nn.functional.batch_norm(mint.ones((2, 3)), mint.zeros(3), mint.ones(3)).shape
     (2, 3)
     """
-    x = floating(input)
+    x = as_floating(input)
     scale = ops.ones(x.shape[1], x._dt) if weight is None else weight
     shift = ops.zeros(x.shape[1], x._dt) if bias is None else bias
     return batch_norm_of(x, scale, shift, running_mean, running_var, training=training, momentum=momentum, eps=eps)
@@ -393,7 +393,7 @@ def normalize(input: TensorLike, p: float = 2.0, dim: Axes = 1, eps: float = 1e-
     >>> print(normalize([[3.0, 4.0]]))
     [[0.6 0.8]]
     """
-    x = floating(input)
+    x = as_floating(input)
     return x / ops.maximum(ops.vector_norm(x, p, dim, True), eps)
 
 

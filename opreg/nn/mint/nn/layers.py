@@ -109,7 +109,7 @@ SmoothL1Loss = _layer_of("SmoothL1Loss", functional.smooth_l1_loss,
                          "The difference, with its square in place of what is below ``beta``.", 2)
 
 
-class _Dropped(Cell):
+class _DropoutLayer(Cell):
     """Base of the dropout layers."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
@@ -123,7 +123,7 @@ class _Dropped(Cell):
         return f"p={self.p}"
 
 
-class Dropout(_Dropped):
+class Dropout(_DropoutLayer):
     """Dropout: each element set to zero with probability ``p``, the others divided by ``1 - p``, in training."""
 
     def construct(self, input: Tensor) -> Tensor:
@@ -131,7 +131,7 @@ class Dropout(_Dropped):
         return functional.dropout(input, self.p, self.training)
 
 
-class Dropout2d(_Dropped):
+class Dropout2d(_DropoutLayer):
     """Dropout of channels: each set to zero with probability ``p``, the others divided by ``1 - p``, in training."""
 
     def construct(self, input: Tensor) -> Tensor:

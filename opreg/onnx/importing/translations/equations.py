@@ -16,7 +16,7 @@ from ..graph import Node
 from ..rows import row
 
 
-class _Named(NamedTuple):
+class _LetteredTensor(NamedTuple):
     """A tensor with a letter for each of its axes."""
 
     letters: str
@@ -35,7 +35,7 @@ def einsum(node: Node, *values: Any, equation: str) -> Any:
     return _transposed(value, letters, result)
 
 
-def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Named], str]:
+def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_LetteredTensor], str]:
     """Each tensor with its letters, and those of the result, with letters in the place of ``...``."""
     left, arrow, result = equation.partition("->")
     words = left.split(",")
@@ -61,7 +61,8 @@ def _terms(node: Node, equation: str, values: Sequence[Any]) -> tuple[list[_Name
     return _broadcast_letters(node, wide, values, free), result
 
 
-def _broadcast_letters(node: Node, words: Sequence[str], values: Sequence[Any], free: Collection[str]) -> list[_Named]:
+def _broadcast_letters(node: Node, words: Sequence[str], values: Sequence[Any],
+                       free: Collection[str]) -> list[_LetteredTensor]:
     """Tensors with their letters, without axes of length one that are broadcast to longer axes of other tensors."""
     wide: dict[str, Any] = {}  # the length of each letter where it is more than one element
     for word, value in zip(words, values):
@@ -77,7 +78,7 @@ def _broadcast_letters(node: Node, words: Sequence[str], values: Sequence[Any], 
         gone = tuple(at for at, (letter, length) in enumerate(zip(word, node.lengths(value)))
                      if letter in free and letter in wide and _is_one(length))
         letters = "".join(letter for at, letter in enumerate(word) if at not in gone)
-        terms.append(_Named(letters, ops.squeeze(value, axis=gone) if gone else value))
+        terms.append(_LetteredTensor(letters, ops.squeeze(value, axis=gone) if gone else value))
     return terms
 
 
@@ -90,14 +91,14 @@ def _transposed(value: Any, letters: str, order_letters: Sequence[str]) -> Any:
     return value if order == tuple(range(len(order))) else ops.transpose(value, axes=order)
 
 
-def _sum_out(term: _Named, remaining: Collection[str]) -> _Named:
+def _sum_out(term: _LetteredTensor, remaining: Collection[str]) -> _LetteredTensor:
     """The sum over axes whose letters are not in ``remaining``."""
     gone = tuple(at for at, letter in enumerate(term.letters) if letter not in remaining)
     letters = "".join(letter for letter in term.letters if letter in remaining)
-    return _Named(letters, ops._np_sum(term.value, axis=gone) if gone else term.value)
+    return _LetteredTensor(letters, ops._np_sum(term.value, axis=gone) if gone else term.value)
 
 
-def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) -> _Named:
+def _product(node: Node, left: _LetteredTensor, right: _LetteredTensor, later: Collection[str]) -> _LetteredTensor:
     """The product of two tensors as one of matrices, summed over letters that are not needed later.
 
     Only axes that are summed over are merged into one, so other lengths may be open. If there are several axes of
@@ -125,8 +126,8 @@ def _product(node: Node, left: _Named, right: _Named, later: Collection[str]) ->
     product = ops._npi_matmul(a, b)
     stacked = count + len(above) + len(below)
     gone = tuple(at for at, there in ((stacked, rows), (stacked + 1, columns)) if not there)
-    return _Named("".join([*stack, *above, *below, *rows[-1:], *columns[-1:]]),
-                  ops.squeeze(product, axis=gone) if gone else product)
+    return _LetteredTensor("".join([*stack, *above, *below, *rows[-1:], *columns[-1:]]),
+                           ops.squeeze(product, axis=gone) if gone else product)
 
 
 def _joined(value: Any, at: int, count: int) -> Any:

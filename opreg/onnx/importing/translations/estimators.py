@@ -17,7 +17,7 @@ from opreg.nn.ops import while_loop
 from ..graph import Node
 from ..rows import Given, row
 from .parts import gather_along
-from .shapes import sane
+from .shapes import check_size
 
 ML = "ai.onnx.ml"
 
@@ -136,7 +136,7 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
     likeness = _kernel(node, x, _table(node, support_vectors, (sum(vectors_per_class), -1)), kernel_type, kernel_params)
     scores = ops.broadcast_add(ops._npi_matmul(likeness, node.lift(_pair_coefficients(
         np.asarray(coefficients, np.float32).reshape(count - 1, -1), vectors_per_class, pairs))), _table(node, rho))
-    first, second = (np.eye(*sane((count, count)), dtype=np.float32)[list(side)] for side in zip(*pairs))
+    first, second = (np.eye(*check_size((count, count)), dtype=np.float32)[list(side)] for side in zip(*pairs))
     wins = node.cast(ops._npi_greater_scalar(scores, scalar=0.0), np.float32)
     votes = ops.broadcast_add(ops._npi_matmul(wins, node.lift(first - second)), node.lift(second.sum(0)))
     names = _labels_at(node, node.cast(ops._npi_argmax(votes, axis=1), np.int64), classlabels_ints, classlabels_strings)
@@ -153,7 +153,7 @@ def svm_classifier(node: Node, x: Any, *, classlabels_ints: Any = None, classlab
 def _pair_coefficients(coefficients: np.ndarray, counts: Sequence[int], pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     """The coefficients of support vectors for each pair of classes, by vector and pair."""
     ends = np.cumsum([0, *counts])
-    table = np.zeros(sane((int(ends[-1]), len(pairs))), np.float32)
+    table = np.zeros(check_size((int(ends[-1]), len(pairs))), np.float32)
     for place, (i, j) in enumerate(pairs):
         for one, other in ((i, j - 1), (j, i)):
             own = slice(ends[one], ends[one + 1])
@@ -277,7 +277,7 @@ class _Forest:
     def weights(self, trees: Sequence[int], numbers: Sequence[int], targets: Sequence[int], weights: Sequence[float],
                 count: int, empty: float = 0.0) -> np.ndarray:
         """The weights of each node for each target."""
-        table = np.full(sane((len(self.modes), count)), empty, np.float32)
+        table = np.full(check_size((len(self.modes), count)), empty, np.float32)
         for tree, number, target, weight in zip(trees, numbers, targets, weights):
             place = self.place(tree, number)
             if not 0 <= target < count:

@@ -20,7 +20,7 @@ from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from .layers import all_axes
 from .parts import gather_along, padded
-from .shapes import numbers, sane
+from .shapes import check_size, numbers
 
 
 @row("Col2Im")
@@ -167,7 +167,7 @@ def _resized(node: Node, x: Any, places: Sequence[int], sizes: Any, scales: Sequ
             continue
         length = node.length(x, axis)
         outs = math.floor(length * scales[i]) if sizes is None else sizes[i]
-        sane((outs, length))
+        check_size((outs, length))
         start, end = (roi[i], roi[len(places) + i]) if roi is not None else (0.0, 1.0)
         at = _positions(outs, length, scales[i], how, start, end)
         if mode == "nearest":

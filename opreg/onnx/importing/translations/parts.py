@@ -18,7 +18,7 @@ from ..graph import Node, UnknownNumbers
 from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes
-from .shapes import END, numbers, open_shape, sane, squeeze_value, unsqueeze_value
+from .shapes import END, check_size, numbers, open_shape, squeeze_value, unsqueeze_value
 
 __all__ = ["gather_along", "padded", "parts_of"]
 
@@ -338,7 +338,7 @@ def reverse_sequence(node: Node, x: Any, lengths: Host, *, batch_axis: int = 1, 
 @row("OneHot")
 def one_hot(node: Node, indices: Any, depth: Host, values: Any, *, axis: int = -1) -> Any:
     count = int(depth.reshape(-1)[0])
-    sane((*[dim for dim in node.lengths(indices) if dim is not ANY], max(count, 0)))
+    check_size((*[dim for dim in node.lengths(indices) if dim is not ANY], max(count, 0)))
     rank = node.rank(indices) + 1
     axis = axis + rank if axis < 0 else axis
     places = node.cast(indices, np.int64)
@@ -381,7 +381,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
     if not any(map(any, grown)):
         return x
     if is_known(node.lengths(x)):
-        sane([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
+        check_size([dim + sum(pair) for dim, pair in zip(node.lengths(x), grown)])
     if mode != "constant":
         for axis, pair in enumerate(grown):
             if any(pair):
@@ -402,7 +402,7 @@ def padded(node: Node, x: Any, pads: Sequence[int], value: float, mode: str) -> 
             lengths = list(node.shape(x)) if width else []
             if width:
                 lengths[axis] = width
-                sane(lengths)
+                check_size(lengths)
             pieces.append(node.lift(np.full(lengths, value).astype(node.dtype(x))) if width else None)
         joined = [part for part in (pieces[0], x, pieces[1]) if part is not None]
         if len(joined) > 1:

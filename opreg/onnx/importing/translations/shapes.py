@@ -18,7 +18,7 @@ from ..open_lengths import Length, is_open
 from ..rows import Given, Host, row
 from ..tensors import computes, dtype_of
 
-__all__ = ["numbers", "open_shape", "reshape_value", "sane", "squeeze_value", "unsqueeze_value", "END", "MOST"]
+__all__ = ["numbers", "open_shape", "reshape_value", "check_size", "squeeze_value", "unsqueeze_value", "END", "MOST"]
 
 #: Largest number of elements of an array that a model may request by a shape.
 MOST = 1 << 28
@@ -32,7 +32,7 @@ def numbers(value: Any) -> tuple[int, ...]:
     return tuple([int(each) for each in np.asarray(value).reshape(-1)])
 
 
-def sane(shape: Sequence[int]) -> tuple[int, ...]:
+def check_size(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape requested by a model; unreasonable ones are refused."""
     if any(dim < 0 for dim in shape) or math.prod(shape) > MOST:
         raise ShapeError(f"a model asks for an array of shape {tuple(shape)}")
@@ -61,7 +61,7 @@ def constant_of_shape(node: Node, shape: Given, *, value: Any = None) -> Any:
     codes = open_shape(node, shape)
     if codes:
         return _expand(node, node.lift(value.reshape((1,) * len(codes))), codes)
-    return np.full(sane(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
+    return np.full(check_size(numbers(node.host(shape))), value.reshape(-1)[0], value.dtype)
 
 
 @row("Range")
@@ -75,7 +75,7 @@ def arange(node: Node, start: Host, limit: Given, delta: Host) -> Any:
         return ops._np_cumsum(ones, axis=0) - 1
     last = node.host(limit).reshape(-1)[0]
     count = max(math.ceil((float(last) - float(first)) / float(step)), 0)
-    sane((count,))
+    check_size((count,))
     return (first + np.arange(count, dtype=start.dtype) * step).astype(start.dtype)
 
 
@@ -242,7 +242,7 @@ def expand(node: Node, x: Any, shape: Given) -> Any:
     have = node.lengths(x)
     missing = len(target) - len(have)
     if is_known(have):
-        return ops._np_broadcast_to(x, shape=sane(np.broadcast_shapes(have, target)))
+        return ops._np_broadcast_to(x, shape=check_size(np.broadcast_shapes(have, target)))
     ones = ops.Cast(_full(target if missing >= 0 else (1,) * -missing + target, 1), dtype=node.dtype(x))
     return ops.broadcast_mul(x, ones)
 
@@ -271,14 +271,14 @@ def _expand(node: Node, x: Any, codes: Sequence[Any]) -> Any:
 
 
 def _full(shape: tuple[int, ...], value: float, dtype: Any = np.float32) -> Any:
-    return Tensor(np.full(sane(shape), value, dtype))
+    return Tensor(np.full(check_size(shape), value, dtype))
 
 
 @row("Tile")
 def tile(node: Node, x: Any, repeats: Host) -> Any:
     reps = numbers(repeats)
     if is_known(node.lengths(x)):
-        sane([dim * rep for dim, rep in zip(node.lengths(x), reps)])
+        check_size([dim * rep for dim, rep in zip(node.lengths(x), reps)])
     return ops.tile(x, reps=reps) if reps else x
 
 

@@ -12,7 +12,7 @@ from opreg.errors import ArgumentError, AttrError
 
 from ..graph import Node
 from ..rows import Host, row
-from .shapes import sane
+from .shapes import check_size
 
 
 def _texts(values: list[Any], shape: tuple[int, ...]) -> np.ndarray:
@@ -77,7 +77,7 @@ def tf_idf(node: Node, x: Host, *, max_gram_length: int, max_skip_count: int, mi
         for at in range(start, end, size):
             known[tuple(pool[at:at + size])] = len(known)
     lines = x.reshape(1, -1) if x.ndim == 1 else x
-    (width,) = sane((max(ngram_indexes) + 1,))
+    (width,) = check_size((max(ngram_indexes) + 1,))
     counts = np.zeros((len(lines), width), np.float32)
     for line, total in zip(lines, counts):
         words = line.tolist()
