@@ -163,8 +163,10 @@ class Term:
             return self
         if _is_constant(other, 2):
             return square(self)
-        if _is_constant(other, 3):  # ``power`` costs thirty times as much
+        if _is_constant(other, 3):  # ``power`` costs thirty times as much, and 300 times for negative elements
             return self * square(self)
+        if _is_constant(other, 4):
+            return square(square(self))
         return reciprocal(self) if _is_constant(other, -1) else power(self, other)
 
     def __rpow__(self, other: Operand) -> Term:

@@ -14,7 +14,7 @@ from opreg.ndarray.eager import OpenUse, runner_of
 NAMES = ["_plus_scalar", "_minus_scalar", "_rminus_scalar", "_mul_scalar", "_div_scalar", "_rdiv_scalar",
          "_power_scalar", "_rpower_scalar", "_maximum_scalar", "_minimum_scalar", "_hypot_scalar", "_greater_scalar",
          "_mod_scalar", "_rmod_scalar", "_npi_mod_scalar", "_npi_rmod_scalar", "smooth_l1", "_leaky", "_elu"]
-VALUES = [0.37, 1.7, 2.3, 1.0, 2.0, 3.0, -1.0, 0.0, -0.0, -0.6, 0.73, 1e-320, 1e30, float("inf"), float("nan")]
+VALUES = [0.37, 1.7, 2.3, 1.0, 2.0, 3.0, 4.0, -1.0, 0.0, -0.0, -0.6, 0.73, 1e-320, 1e30, float("inf"), float("nan")]
 
 
 def attributes(name: str, value: float) -> dict:
