@@ -130,7 +130,7 @@ def declare_gradient(op: Op, *backs: Op) -> None:
             for name in back.signature.arguments(back_attrs):
                 place = place_of(name, outputs)
                 arguments.append(values[name] if name in values else
-                             ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
+                                 ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
             found = back.current(*arguments, **back_attrs)
             gradients.update(zip(results, [found] if len(results) == 1 else found))
         return [gradients.get(name) for name in inputs]

@@ -117,7 +117,7 @@ class Application:
 
 
 def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
-             words: Sequence[str], run: Callable[[Sequence[TracedTensor]], Sequence[TensorBase]]
+           words: Sequence[str], run: Callable[[Sequence[TracedTensor]], Sequence[TensorBase]]
             ) -> Sequence[TensorBase]:
     """Add an application to a trace as one node.
 

@@ -80,7 +80,7 @@ def _gradients(cell: Cell, inputs: list[Any], out: object, dout: object, interna
         raise
     if gradients is None:
         raise ArgumentError(f"Cell {cell.path}: The python function output is none: bprop must return the gradients of "
-                        f"its {len(inputs)} input{'s' * (len(inputs) != 1)}")
+                            f"its {len(inputs)} input{'s' * (len(inputs) != 1)}")
     weights: Mapping[Parameter, Any] = {}
     if internal:
         if not (isinstance(gradients, tuple) and len(gradients) == 2 and isinstance(gradients[1], dict)):
@@ -157,8 +157,8 @@ def _fit_gradient(cell: Cell, place: int | str, value: TensorBase, g: object) ->
     if not isinstance(g, TensorBase):
         raise ArgumentError(f"Cell {cell.path}: Unreasonable data type: the gradient of {what} that bprop returned "
                             "is of "
-                        f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
-                        "differentiated again")
+                            f"type {type(g).__name__}, expected a Tensor: only results of operators can be compiled or "
+                            "differentiated again")
     try:
         return in_dtype_of(fit_gradient(
             g, value, f"Cell {cell.path}: For custom function, grad tensor should be broadcast to expected shape: the "
@@ -274,7 +274,7 @@ def check(cell: Cell, inputs: Sequence[object], eps: float, rtol: float, atol: f
     internal = list(getattr(cell, "internal_params", None) or ())
     with Recording(False, None):
         gradients, by_weight = _gradients(cell, list(wide), rebuild(structure, iter(map(copy_on_write, outs))),
-                                      _dout(structure, iter(douts)), internal)
+                                          _dout(structure, iter(douts)), internal)
 
     def loss() -> float:
         results: list[Tensor] = []

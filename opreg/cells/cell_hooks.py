@@ -158,7 +158,7 @@ def _checked_result(cell: Cell, kind: str, returned: T, before: object) -> T:
         if not (constant is None or is_number(constant) or isinstance(constant, np.ndarray)
                 or type(constant) in types_before):
             raise ArgumentError(f"{cell.path}: the {kind} must return None, or tensors that replace its arguments, got "
-                            f"{type(constant).__name__}")
+                                f"{type(constant).__name__}")
     return returned
 
 

@@ -275,7 +275,7 @@ def get_grad(gradients: object, identifier: object) -> Any:
 def differentiated_positions(inputs: Sequence[object], get_all: bool, get_by_list: bool) -> list[int]:
     """Positions that ``GradOperation`` differentiates in: inputs that are tensors or ``mutable``."""
     positions = [i for i, value in enumerate(inputs)
-             if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
+                 if isinstance(value, TensorBase) or (isinstance(value, tree.Mutable) and tree.varies(value))]
     return positions if get_all else [] if get_by_list else [i for i in positions if i == 0]
 
 

@@ -237,8 +237,8 @@ def checked_gradients(cell_path: str, kind: str, returned: object, now: Gradient
             raise ArgumentError(f"{cell_path}: The {kind} hook must return Tensors, got {type(new).__name__} at {i}")
         if old is not None and new.shape != old.shape:
             raise ArgumentError(f"{cell_path}: gradient {i} that the {kind} hook returned has shape {show(new.shape)}, "
-                             f"expected {show(old.shape)}")
+                                f"expected {show(old.shape)}")
         if old is not None and new._data.dtype != old._data.dtype:
             raise ArgumentError(f"{cell_path}: gradient {i} that the {kind} hook returned has dtype {new._data.dtype}, "
-                             f"expected {old._data.dtype}")
+                                f"expected {old._data.dtype}")
     return (*returned,)  # a new tuple: the hook may have changed arrays of the given one in place

@@ -71,7 +71,7 @@ def vjp(fn: Callable[..., Any], *inputs: Any, weights: Parameters | None = None,
     for i, value in enumerate(inputs):
         if not tree.varies(value):
             raise ArgumentError(f"vjp of {name_of(fn)}: input {i} is of type {type(value).__name__}, only tensors have "
-                            "gradients")
+                                "gradients")
 
     def run() -> Pullback:
         return pullback(fn, inputs, {}, range(len(inputs)), trained, has_aux)

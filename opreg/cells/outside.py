@@ -233,8 +233,8 @@ READERS.update((id(code), function) for function in SETTINGS
                if (code := getattr(inspect.unwrap(function), "__code__", None)) is not None)
 #: Functions that depend on a setting but cannot be called again, and the setting that each depends on.
 INSTEAD: dict[Any, Any] = {decimal.getcontext: decimal_context, decimal.localcontext: decimal_context,
-            locale.setlocale: locale_settings, np.array2string: np.get_printoptions, copy.copy: copiers,
-            copy.deepcopy: copiers}
+                           locale.setlocale: locale_settings, np.array2string: np.get_printoptions, copy.copy: copiers,
+                           copy.deepcopy: copiers}
 READERS.update((id(inspect.unwrap(function).__code__), setting) for function, setting in INSTEAD.items()
                if hasattr(inspect.unwrap(function), "__code__"))
 #: Code that writes arrays as text, also when a library or opreg calls it.

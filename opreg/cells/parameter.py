@@ -81,7 +81,7 @@ class Parameter(Tensor):
             source = tensor(default_input)
         else:
             raise ArgumentError("Parameter: expected a Tensor, int, float, NumPy array or list, got "
-                            f"{type(default_input).__name__}")
+                                f"{type(default_input).__name__}")
         self._data, self._ctx, self._entry = source._ctx.run(source._data.copy), source._ctx, None
         self._name, self._given = _checked_name(name), name is not None
         if name is None:
@@ -235,7 +235,7 @@ class Parameter(Tensor):
             return self
         if not isinstance(data, (NDArray, TensorBase)):
             raise ArgumentError(f"Parameter {self._name}: set_data expects a Tensor, int or float, got "
-                            f"{type(data).__name__}")
+                                f"{type(data).__name__}")
         sliced = data.shape != self.shape
         if sliced and (not slice_shape or STATE.trace is not None):
             raise ShapeError("Can not change the shape of Parameter which has been initialized. Current shape is "
@@ -317,7 +317,7 @@ def _check_cast(parameter: Parameter, incoming: np.dtype) -> None:
     """Refuse a lossy cast; floating dtypes may be widened, and integers may become wider or floating."""
     if not _fits(parameter._data.dtype, incoming):
         raise ArgumentError(f"Data type {tensor_type(incoming)} of the input can not be converted to current dtype "
-                        f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
+                            f"implicitly: Parameter {parameter.name} has {parameter.dtype}")
 
 
 def _fits(stored: np.dtype, incoming: np.dtype) -> bool:
@@ -461,7 +461,7 @@ class ParameterTuple(tuple[Parameter, ...]):
         """
         if not is_prefix(prefix):
             raise ArgumentError(f"ParameterTuple.clone: the prefix {prefix!r} is not of letters, digits, dots and "
-                             "underscores, with a letter, digit or underscore first")
+                                "underscores, with a letter, digit or underscore first")
         return ParameterTuple([member.clone(init)._name_after(prefix, member) for member in self])
 
 

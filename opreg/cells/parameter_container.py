@@ -102,13 +102,13 @@ class ParameterContainer(BufferContainer):
         elif name in own["_cells"]:
             if value is not None:
                 raise ArgumentError(f"{self.path}: Sub cell {name!r} already exists, can not assign this type "
-                                f"{type(value).__name__}; only a Cell or None")
+                                    f"{type(value).__name__}; only a Cell or None")
             own["_cells"][name] = None
             own[name] = None
         elif name in own["_buffers"]:
             if value is not None and not has_values(value):
                 raise ArgumentError(f"{self.path}: Buffer {name!r} already exists in network, can not assign this type "
-                                f"{type(value).__name__}; only a Tensor or None")
+                                    f"{type(value).__name__}; only a Tensor or None")
             own["_buffers"][name] = value
         elif isinstance(value, ParameterTuple):
             self._put_tuple(value)
@@ -172,7 +172,7 @@ class ParameterContainer(BufferContainer):
             parameter.set_data(value)
         else:
             raise ArgumentError(f"{self.path}: Parameter {name!r} already exists in network, can not assign this type "
-                            f"{type(value).__name__}; only a Parameter, a Tensor or None")
+                                f"{type(value).__name__}; only a Parameter, a Tensor or None")
 
     def _put_tuple(self, members: ParameterTuple) -> None:
         _check_names(self, members)

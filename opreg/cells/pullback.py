@@ -102,7 +102,7 @@ class _Inputs:
         tensors."""
         leaves = iter(gradients)
         nested = {i: tree.rebuild(structure if structure is tree.LEAF else tree.without_constants(structure), leaves)
-                 for i, structure in self._structures.items()}
+                  for i, structure in self._structures.items()}
         return [nested[i] for i in positions]
 
 
@@ -354,7 +354,7 @@ def _drop_record(out: Any) -> Any:
     if out.__class__ is Tensor:
         return tensor_over(out._data, out._ctx)
     return tree.map_tensors(lambda leaf: leaf if isinstance(leaf, Parameter) or leaf._entry is None else
-                       tensor_over(leaf._data, leaf._ctx), out)
+                            tensor_over(leaf._data, leaf._ctx), out)
 
 
 def _heads(function: object, out: object, first_only: bool) -> list[Any]:

@@ -44,7 +44,7 @@ def linearize(fn: Callable[..., Any], inputs: Several) -> tuple[Any, Callable[..
     """
     if not isinstance(inputs, (TensorBase, tuple, list)):
         raise ArgumentError(f"linearize: the inputs must be a Tensor, or a tuple or list of them, got "
-                        f"{type(inputs).__name__}")
+                            f"{type(inputs).__name__}")
     value = fn(inputs) if isinstance(inputs, TensorBase) else fn(*inputs)
     return value, lambda *v: jvp(fn, inputs, v[0] if len(v) == 1 else v)[1]
 

@@ -220,7 +220,7 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentError(f"the truth value of a tensor of shape {show(self.shape)} is ambiguous; use any() or "
-                             f"all()")
+                                f"all()")
         variable = self._variable()
         return bool(self.asnumpy().reshape(-1)[0]) if variable is None else bool(variable)
 

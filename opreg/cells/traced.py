@@ -185,9 +185,9 @@ class _NeutralScope:
 
 
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
-           ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
-           leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
-           mode: bool = True, former: FormerState | None = None) -> Traced:
+                   ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
+                   leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
+                   mode: bool = True, former: FormerState | None = None) -> Traced:
     """Trace a function with arguments of a given structure, and tensors of given shapes and dtypes.
 
     Parameters

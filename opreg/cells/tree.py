@@ -90,7 +90,7 @@ def _check_mutable(value: object) -> None:
             _check_mutable(part)
     elif not isinstance(value, (TensorBase, bool, int, float)):
         raise ArgumentError("mutable: expected a Tensor, bool, int, float, or a tuple, list or dict of them, got "
-                        f"{type(value).__name__}: {value!r}")
+                            f"{type(value).__name__}: {value!r}")
 
 
 class Structure(tuple):

@@ -68,7 +68,7 @@ class _Vmap:
                                  f"{show(values[i].shape)}, tensor {first} has {size} along axis {axes[first]} of "
                                  f"{show(values[first].shape)}")
         batched_values = [BatchedValue(value if axis is None else _move_axis(value, axis, 0), axis is not None)
-                 for value, axis in zip(values, axes)]
+                          for value, axis in zip(values, axes)]
 
         if STATE.trace is not None and STATE.trace.reads.observer is not None:
             STATE.trace.reads.observer.note_use(self.fn)

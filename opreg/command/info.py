@@ -37,7 +37,7 @@ def facts() -> dict[str, str]:
     """
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     rows = {"opreg": opreg.__version__, "Python": platform.python_version(), "platform": platform.platform(),
-             "NumPy": np.__version__, "BLAS": f"{blas.get('name', '?')} {blas.get('version', '')}".strip()}
+            "NumPy": np.__version__, "BLAS": f"{blas.get('name', '?')} {blas.get('version', '')}".strip()}
     rows.update({name: _version(name) for name in _OPTIONAL})
     rows["threads"] = str(threads.count())
     rows["kept in"] = str(cache.directory())

@@ -31,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     pattern = options.pattern.lower()
     pattern = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
     docs = {op.name: op.doc.partition("\n")[0] for op in operators()
-             if (options.all or not op.name.startswith("_backward"))
-             and any(fnmatch.fnmatchcase(name.lower(), pattern)
-                     for name in (op.name, op.op_type or op.name, *op.aliases))}
+            if (options.all or not op.name.startswith("_backward"))
+            and any(fnmatch.fnmatchcase(name.lower(), pattern)
+                    for name in (op.name, op.op_type or op.name, *op.aliases))}
     order = sorted(docs, key=lambda name: (name.startswith("_"), name.lower()))
     say(options, docs, columns([(name, docs[name]) for name in order]))
     if not docs:

@@ -281,12 +281,12 @@ def convert_bucketing_module(bucketing_mod: BucketingModule, target_dtype: Any =
                               cast_optional_params), data_names, label_names
 
     converted_module = BucketingModule(converted, bucketing_mod._default_bucket_key, bucketing_mod.logger,
-                            **bucketing_mod._settings)
+                                       **bucketing_mod._settings)
     args, aux = bucketing_mod.get_params()
     dtypes = {name: attributes.get("__dtype__") for name, attributes in converted_module.symbol.attr_dict().items()}
     half = _target(target_dtype)
     converted_module._preset = {name: value.astype(half) if dtypes.get(name) == str(_FLAGS[half]) else value
-                     for name, value in args.items()}, aux
+                                for name, value in args.items()}, aux
     converted_module.params_initialized = True
     return converted_module
 

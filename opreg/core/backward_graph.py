@@ -66,7 +66,7 @@ def _differentiate(tracer: RuleTracer, node: Node, out_grads: Gradients, needs: 
     outs = [(node, i) for i in range(node.count)]
     if not fits(op):
         return by_rule(node, out_grads, needs, lambda _: (list(map(tracer.value, node.inputs)),
-                                                         list(map(tracer.value, outs))), ops.zeros_like, is_train)
+                                                          list(map(tracer.value, outs))), ops.zeros_like, is_train)
     out_grads = filled_gradients(node, out_grads, outs, lambda entry: ops.zeros_like(tracer.value(entry)))
     rule = subgraph(op, node.attrs, tuple([g is not None for g in out_grads]), needs, node.in_training(is_train),
                     lambda: [tracer.spec(entry) for entry in (*outs, *node.inputs, *outs)])

@@ -105,7 +105,7 @@ def loads_after(code: types.CodeType, offset: int) -> Loads:
     while targets := [target for at, target in jumps if target <= offset < at]:
         offset = min(targets) - 1
     loads_found = Loads({}, set(), set(), set(), set(), {}, any(step.opname == "STORE_NAME" for step in steps),
-                  {kind: set() for kind in _PLACES.values()})
+                        {kind: set() for kind in _PLACES.values()})
     for i, step in enumerate(steps):
         if step.offset <= offset:
             continue
@@ -124,7 +124,7 @@ def loads_after(code: types.CodeType, offset: int) -> Loads:
             loads_found.names.add("__match_args__")
         elif step.opname == "IMPORT_NAME":
             loads_found.imports.add((name, next((earlier.argval for earlier in reversed(steps[:i])
-                                           if earlier.argval.__class__ is int), 0)))
+                                                 if earlier.argval.__class__ is int), 0)))
         elif step.opname in _PLACES:
             loads_found.places[_PLACES[step.opname]].add(name)
     for const in code.co_consts:

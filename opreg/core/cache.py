@@ -107,7 +107,7 @@ class CacheReport(list[Cache]):
 
     def __str__(self) -> str:
         return "\n".join([f"{'entries':>7}  {'limit':>7}  cache", *(f"{cache.entries:7}  {cache.limit:7}  {cache.name}"
-                                                                   for cache in self)])
+                                                                    for cache in self)])
 
 
 def caches() -> CacheReport:

@@ -123,7 +123,7 @@ class Mode:
     def for_users_code(self, is_train: bool, ctx: Any) -> Mode:
         """The mode in which users' operators run: not recorded, with a context and a training mode."""
         return self.following.get((is_train, ctx)) or self.keep((is_train, ctx),
-                                                                 self.recorded(False, is_train).within(ctx))
+                                                                self.recorded(False, is_train).within(ctx))
 
     def pushed(self, what: str, value: Any) -> Mode:
         """The mode with a value appended to ``contexts``, ``names`` or ``attrs``."""

@@ -242,7 +242,7 @@ class Namespace(_WithAttributes):
 
     def __dir__(self) -> list[str]:
         operators = {full[len(prefix):] for prefix in self._prefixes for full in names(prefix)
-                if full[len(prefix):].isidentifier()}
+                     if full[len(prefix):].isidentifier()}
         return sorted(name for name in operators | _own(self).keys() if not name.startswith("_"))
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ __all__ = ["METHODS", "is_plain", "lasting_answers"]
 
 #: Methods whose answers may be cached, and methods that are always called, on the shared Prop.
 _CACHED_METHODS = ("__init__", "list_arguments", "list_outputs", "list_auxiliary_states", "infer_shape", "infer_type",
-          "declare_backward_dependency")
+                   "declare_backward_dependency")
 _CALLED_METHODS = ("create_operator", "gradient")
 #: All methods of a Prop that decide its answers, and those of them that every Prop has.
 METHODS = (*_CACHED_METHODS, *_CALLED_METHODS)

@@ -254,7 +254,7 @@ class _RecordIter(MXDataIter, Generic[A]):
     def _begin(self) -> None:
         self._ahead = PrefetchedResults(functools.partial(_made_batch, self._samples, self._norm, self.data_shape,
                                                           self._labels),
-                                 self._depth)
+                                        self._depth)
         self._complete = False
         self._waiting = [self._ahead.get()]  # errors in keywords or in the first records are raised here
 

@@ -45,7 +45,7 @@ def computed_in(loop: Loop, ins: Sequence[np.dtype], outs: Sequence[np.dtype | N
     reduces = RowLayout.ELEMENT not in loop.rows.results
     read = [dtype for dtype, along in zip(ins, loop.rows.inputs) if along is RowLayout.ELEMENT]
     result_dtypes = [dtype for dtype, along in zip(outs, loop.rows.results)
-            if dtype is not None and (reduces or along is RowLayout.ELEMENT)]
+                     if dtype is not None and (reduces or along is RowLayout.ELEMENT)]
     wide = any(is_numpy_float(dtype) and dtype.itemsize == 8 for dtype in (*read, *result_dtypes))
     if reduces and result_dtypes and all(dtype.kind in "iu" for dtype in result_dtypes):
         return np.dtype(loop.integer_dtype)

@@ -208,7 +208,7 @@ def _elements(rows: RowExpression, size: int) -> Expression | None:
             registers.append(float(prim.resolve(np)(*operands)))
     inputs = [term for term in registers[:expression.arity] if isinstance(term, Term)]
     return compiled([*inputs, *places], *[registers[result] if isinstance(result, int) else result
-                              for result in expression.results])
+                                          for result in expression.results])
 
 
 @cached(1024)

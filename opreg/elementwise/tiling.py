@@ -84,7 +84,7 @@ def steps(expression: Expression, xp: ArrayModule, ins: Sequence[Array], out: Ar
     places = [address_of(array) for array in ins]
     shared = tuple([tuple([i for i, place in enumerate(places) if place == goal]) for goal in map(address_of, outs)])
     schedule = scheduled(expression, xp, tuple([array.dtype for array in ins]), tuple([array.dtype for array in outs]),
-                          shared, outs[0].size >= _MANY)
+                         shared, outs[0].size >= _MANY)
     shape, size = outs[0].shape, outs[0].size
     array_count = len(outs) + len(schedule.temporaries) + schedule.filled + sum(array.size == size for array in ins)
     tile = max(1, TILE // 8, TILE * 32 // (max(array_count, 8) * max(outs[0].itemsize, 4)))
@@ -258,7 +258,7 @@ class Schedule:
         arrays = [*arrays, *[scratch(part * count + i, shape, dtype) for i, dtype in enumerate(self.temporaries)],
                   *[constant(shape) for constant in reversed(self.constants)]]
         bound: list[Callable[[], object]] = [functools.partial(arrays[out].__setitem__, Ellipsis, arrays[source])
-                                 for source, out in self.fills]
+                                             for source, out in self.fills]
         for function, named, pick in self.steps:
             *read, out = pick(arrays)
             function = _correct_function(function, out)

@@ -132,7 +132,7 @@ class ParameterDict(CheckedMethods):
         if parameter is None:
             if value is None:
                 raise WrongNameError(f"No constant named '{name}'. Please specify value if you want to create a new "
-                               "constant.")
+                                     "constant.")
             parameter = self._params[name] = Constant(name, value)
         elif value is not None:
             if not isinstance(parameter, Constant):

@@ -324,7 +324,7 @@ def build_train_network(network: Cell, optimizer: Optimizer, loss_fn: Callable[.
         DynamicLossScaleManager() if level == "O2" else None
     if manager is not None and not isinstance(manager, LossScaleManager):
         raise ArgumentError("build_train_network: loss_scale_manager must be a LossScaleManager, got "
-                        f"{type(manager).__name__}")
+                            f"{type(manager).__name__}")
     halves = _lower(network, level, settings)
     if loss_fn is not None:
         network = (_WithLossIn32 if halves else WithLossCell)(network, loss_fn)

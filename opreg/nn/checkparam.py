@@ -86,7 +86,7 @@ def _check_number(arg_type: type, arg_value: Any, value: Any, rel: int, arg_name
     text, compare = _BETWEEN_TWO[rel]
     if not compare(arg_value, value):
         raise ArgumentError(f"{_subject(arg_name, prim_name)} must be {arg_type.__name__} and {text} {value}, but got "
-                         f"{arg_value}.")
+                            f"{arg_value}.")
     return arg_value
 
 
@@ -99,7 +99,7 @@ def check_number_range(arg_value: Any, lower_limit: float, upper_limit: float, r
                             f"of type {type(arg_value).__name__}.")
     if not (above(arg_value, lower_limit) and below(arg_value, upper_limit)):
         raise ArgumentError(f"{_subject(arg_name, prim_name)} must be in range of {opening}{lower_limit}, {upper_limit}"
-                         f"{closing}, but got {arg_value}.")
+                            f"{closing}, but got {arg_value}.")
     return arg_value
 
 
@@ -190,7 +190,7 @@ def check_string(arg_value: Any, valid_values: Sequence[str], arg_name: str | No
     """Refuse a value that is none of some texts."""
     if not (isinstance(arg_value, str) and arg_value in valid_values):
         raise ArgumentError(f"{_subject(arg_name, prim_name)} must be str and must be in {list(valid_values)}, but got "
-                         f"{arg_value!r}.")
+                            f"{arg_value!r}.")
     return arg_value
 
 
@@ -198,7 +198,7 @@ def check_isinstance(arg_name: str, arg_value: Any, classes: type | tuple[type, 
     """Refuse a value that is no instance of the classes, with a ValueError."""
     if not isinstance(arg_value, classes):
         raise ArgumentError(f"{_subject(arg_name, None)} should be an instance of "
-                         f"{_names(classes if isinstance(classes, tuple) else (classes,))}, but got {arg_value!r}.")
+                            f"{_names(classes if isinstance(classes, tuple) else (classes,))}, but got {arg_value!r}.")
     return arg_value
 
 
@@ -207,7 +207,7 @@ def check_value_type(arg_name: str, arg_value: Any, valid_types: Any, prim_name:
     types = tuple(valid_types) if isinstance(valid_types, Iterable) else (valid_types,)
     if not isinstance(arg_value, types) or (isinstance(arg_value, bool) and bool not in types):
         raise ArgumentError(f"{_subject(arg_name, prim_name)} should be {_names(types)}, but got type "
-                        f"'{type(arg_value).__name__}'.")
+                            f"'{type(arg_value).__name__}'.")
     return arg_value
 
 
@@ -219,7 +219,7 @@ def check_subclass(arg_name: str, type_: Any, template_types: Any, prim_name: st
         if type_ == each or (inspect.isclass(type_) and inspect.isclass(each) and issubclass(type_, each)):
             return
     raise ArgumentError(f"{_subject(arg_name, prim_name)} must be a subclass of {_names(templates)}, but got {type_}."
-                    f"{f' {addition_error_info}' if addition_error_info else ''}")
+                        f"{f' {addition_error_info}' if addition_error_info else ''}")
 
 
 def check_type_name(arg_name: str, arg_type: Any, valid_types: Any, prim_name: str | None = None) -> Any:

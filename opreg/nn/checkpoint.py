@@ -121,7 +121,7 @@ def _names_and_arrays(save_obj: Saved) -> Iterable[tuple[str, np.ndarray]]:
         for i, entry in enumerate(save_obj):
             if not isinstance(entry, Mapping) or not {"name", "data"} <= set(entry):
                 raise ArgumentError(f"save_checkpoint: element {i} must be a dict with 'name' and 'data', got "
-                                f"{sorted(entry, key=str) if isinstance(entry, Mapping) else type(entry).__name__}")
+                                    f"{sorted(entry, key=str) if isinstance(entry, Mapping) else type(entry).__name__}")
         pairs = [(entry["name"], entry["data"]) for entry in save_obj]
     else:
         raise ArgumentError(f"save_checkpoint: expected a Cell, a dict or a list, got {type(save_obj).__name__}")
@@ -332,7 +332,7 @@ def load_param_into_net(net: Cell, parameter_dict: Mapping[str, Parameter | str]
     for name, value in parameter_dict.items():
         if type(name) is not str or not isinstance(value, (Parameter, str)):
             raise ArgumentError("load_param_into_net: parameter_dict must have Parameters by name, got "
-                            f"{type(value).__name__} under {name!r}")
+                                f"{type(value).__name__} under {name!r}")
     loaded = {name: value for name, value in parameter_dict.items() if isinstance(value, Parameter)}
     parameters = {parameter.name: parameter for parameter in net.get_parameters()}
     if strict_load:
@@ -385,7 +385,7 @@ def _check(parameter: Parameter, incoming: Parameter, strict: bool) -> None:
                          f"{show(incoming.shape)} from {incoming.name}")
     mine, incoming_dtype = parameter._dt, incoming._dt
     alike = mine == incoming_dtype or (not strict and ((is_floating(mine) and is_floating(incoming_dtype))
-                                              or (mine.kind in "iu" and incoming_dtype.kind in "iu")))
+                                                       or (mine.kind in "iu" and incoming_dtype.kind in "iu")))
     if not alike:
         raise DTypeError(f"load_param_into_net: {parameter.name} has dtype {parameter.dtype}, got {incoming.dtype} "
                          f"from {incoming.name}{', and strict_load allows no cast' if strict else ''}")

@@ -156,10 +156,10 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
             scale_sense = tensor(np.float32(self.loss_scaling_manager.get_loss_scale()))
         if not isinstance(scale_sense, Tensor):
             raise ArgumentError("TrainOneStepWithLossScaleCell: scale_sense must be a Cell or a Tensor, got "
-                            f"{type(scale_sense).__name__}")
+                                f"{type(scale_sense).__name__}")
         if scale_sense.shape not in ((), (1,)):
             raise ArgumentError("TrainOneStepWithLossScaleCell: scale_sense must have the shape () or (1,), got "
-                             f"{show(scale_sense.shape)}")
+                                f"{show(scale_sense.shape)}")
         self.scale_sense = Parameter(scale_sense, name="scale_sense")
 
     def construct(self, *inputs: Any) -> Any:

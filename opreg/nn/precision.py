@@ -114,7 +114,7 @@ def custom_mixed_precision(network: Cell, *, white_list: list[type] | None = Non
     for block in listed:
         if not isinstance(block, type) or not issubclass(block, kinds):  # type: ignore[redundant-expr]
             raise ArgumentError(f"custom_mixed_precision: {name} must have classes of "
-                            f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {block!r}")
+                                f"{' and '.join(f'{kind.__name__}s' for kind in kinds)}, got {block!r}")
     return _lower_some(network, listed, half) if black_list is None else lower_most(network, black_list, half, _FULL)
 
 

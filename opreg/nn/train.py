@@ -141,7 +141,7 @@ class ForwardValueAndGrad(Cell):
         self.sens_param = flag("ForwardValueAndGrad: sens_param", sens_param)
         if get_by_list and not isinstance(weights, (tuple, list)):
             raise ArgumentError("ForwardValueAndGrad: with get_by_list weights must be a list of Parameters, got "
-                            f"{type(weights).__name__}")
+                                f"{type(weights).__name__}")
         self.network = network
         if isinstance(network, Cell):
             network.set_grad()

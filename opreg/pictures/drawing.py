@@ -192,8 +192,8 @@ def of_graph(title: str, graph: Graph, specs: Mapping[Node, Sequence[Spec]], hid
     for node, path in zip(nodes, paths):
         drawing.add(node,
                     Box(node.name, _lines_of_text(node, ()), kind_of(node), _labels(node, specs.get(node, ())), path,
-                              _facts(node, specs.get(node, ())), None, node in heads,
-                              functools.partial(_lines_of_text, node)))
+                        _facts(node, specs.get(node, ())), None, node in heads,
+                        functools.partial(_lines_of_text, node)))
     return drawing
 
 

@@ -214,7 +214,7 @@ def _open_in_binary(file: ast.AST, source: Source) -> None:
 
     def find() -> bool:
         contexts = [up.context_expr for context in source.named(scope, file.id)
-                 if isinstance(up := source.parents[context], ast.withitem) and up.optional_vars is context]
+                    if isinstance(up := source.parents[context], ast.withitem) and up.optional_vars is context]
         for value in (*contexts, *source.assigned_values(scope, file.id)):
             _binary(value, source)
         return True

@@ -278,7 +278,7 @@ def _iterates(node: ast.AST, source: Source) -> bool:
         if isinstance(up.func, ast.Attribute) and up.func.attr in _TAKES_ANY_METHODS:
             return True
         return ast.unparse(up.func) in _TAKES_ANY or (_lazy(node, source) in _VIEWS.values() \
-            and ast.unparse(up.func) in ("len", "reversed"))
+                                                      and ast.unparse(up.func) in ("len", "reversed"))
     return isinstance(up, ast.AugAssign) and isinstance(up.op, ast.Add)
 
 

@@ -23,8 +23,9 @@ MODULES = {
 }
 
 _REQUEST = ("urlopen", "urlretrieve", "urlcleanup", "Request", "build_opener", "install_opener", "ProxyHandler",
-    "HTTPCookieProcessor", "HTTPHandler", "HTTPSHandler", "HTTPBasicAuthHandler", "HTTPPasswordMgrWithDefaultRealm",
-    "BaseHandler", "URLopener", "FancyURLopener", "pathname2url", "url2pathname", "getproxies")
+            "HTTPCookieProcessor", "HTTPHandler", "HTTPSHandler", "HTTPBasicAuthHandler",
+            "HTTPPasswordMgrWithDefaultRealm", "BaseHandler", "URLopener", "FancyURLopener", "pathname2url",
+            "url2pathname", "getproxies")
 _PARSE = ("quote", "quote_plus", "unquote", "unquote_plus", "urlencode")
 _ERROR = ("URLError", "HTTPError", "ContentTooShortError")
 
@@ -57,8 +58,8 @@ ATTRIBUTES = {"func_name": "__name__", "func_code": "__code__", "func_defaults":
 
 #: Classes that ``collections`` has in ``collections.abc``.
 ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequence", "MutableSequence", "Set",
-    "MutableSet", "Callable", "Hashable", "Sized", "Container", "Generator", "Awaitable", "Coroutine", "KeysView",
-    "ValuesView", "ItemsView", "ByteString"))
+                      "MutableSet", "Callable", "Hashable", "Sized", "Container", "Generator", "Awaitable", "Coroutine",
+                      "KeysView", "ValuesView", "ItemsView", "ByteString"))
 MEMBERS.update({f"collections.{name}": f"collections.abc.{name}" for name in ABSTRACT})
 
 #: Modules that were removed, and their replacement.

@@ -97,7 +97,7 @@ def _verdict(check: Check, use: Subject) -> Verdict:
         small = use
         for _ in range(3):
             failure = next(((smaller, reason) for smaller in itertools.islice(_smaller(small), _TRIALS)
-                          if (reason := _same_failure(smaller, check, text))), None)
+                            if (reason := _same_failure(smaller, check, text))), None)
             if failure is None:
                 break
             small, text = failure  # the text of the smaller example, since a failure may not repeat

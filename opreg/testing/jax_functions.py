@@ -27,7 +27,7 @@ def function_of_jax(what: Any, inputs: Sequence[Any], keywords: Mapping[str, Any
         return None
     own = isinstance(what, (jax.custom_vjp, jax.custom_jvp)) or type(what).__module__.startswith(("jax", "jaxlib"))
     if not own and not any(True for _ in arrays_in([list(inputs), keywords],
-                                                    lambda value: isinstance(value, jax.Array))):
+                                                   lambda value: isinstance(value, jax.Array))):
         return None
     name = getattr(what, "__name__", type(what).__name__)
     return JaxUse(what, inputs, keywords, name, parameter_names(getattr(what, "fun", what), len(inputs)))

@@ -161,7 +161,7 @@ class Use(Subject):
         if self.op.signature.variadic and self.op.signature.variadic not in attributes:
             attributes[self.op.signature.variadic] = len(self.arrays)
         attributes = self.op.signature.with_given_inputs(dict(zip(self.op.signature.input_names, self.arrays))
-                                             if self.op.signature.optional else {}, attributes)
+                                                         if self.op.signature.optional else {}, attributes)
         self.attrs = self.op.complete(attributes)
 
     @classmethod
@@ -176,7 +176,7 @@ class Use(Subject):
         if not floats:
             return self
         known_dtypes = [np.dtype(dtype) if i == floats[0] else None if i in floats else each.dtype
-                 for i, each in enumerate(self.arrays)]
+                        for i, each in enumerate(self.arrays)]
         found, _ = self.op.infer_dtypes(known_dtypes, [None] * len(self.op.signature.outputs(self.attrs)), self.attrs)
         arrays = list(self.arrays)
         for i in floats:

@@ -278,7 +278,7 @@ def _same_in(title: str, tolerance: float, use: Subject, result: Result, wide: R
         far = disagreement(np.where(big, 0, out).astype(out.dtype), np.where(big, 0, want), tolerance)
         if far and strict:
             raise Failed(f"in {title} {what} differs: {far}", "compute sums and differences in float32, and cast "
-                                                                 "the result")
+                         "the result")
 
 
 @check("empty", ())

@@ -82,7 +82,7 @@ class FeedForward(Checked):
         self.sym_gen: Any = None if self.symbol is not None else symbol
         if self.symbol is None and not callable(symbol):
             raise ArgumentError("FeedForward: expected a Symbol, or a function that makes one, got "
-                            f"{type(symbol).__name__}")
+                                f"{type(symbol).__name__}")
         self.ctx = [cpu()] if ctx is None else [ctx] if isinstance(ctx, Context) else list(ctx)
         self.num_epoch, self.epoch_size, self.begin_epoch = num_epoch, epoch_size, begin_epoch
         self.optimizer, self.kwargs = optimizer, dict(kwargs)
@@ -171,7 +171,7 @@ class FeedForward(Checked):
         if not isinstance(eval_data, (tuple, list)):
             if eval_data is not None and not isinstance(eval_data, DataIter) and not hasattr(eval_data, "reset"):
                 raise ArgumentError("eval_data: expected a DataIter, or a pair of data and labels, got "
-                                f"{type(eval_data).__name__}")
+                                    f"{type(eval_data).__name__}")
             return eval_data
         if len(eval_data) != 2 or eval_data[0] is None:
             raise ArgumentError("eval_data: expected a DataIter, or a pair of data and labels")

@@ -25,7 +25,7 @@ def check_value_type(arg_name: str, arg_value: object, valid_types: type | Itera
     kinds = (valid_types,) if isinstance(valid_types, type) else tuple(valid_types)
     if not isinstance(arg_value, kinds) or (isinstance(arg_value, bool) and bool not in kinds):
         raise ArgumentError(f"{arg_name} must be of {' or '.join(kind.__name__ for kind in kinds)}, got "
-                        f"{type(arg_value).__name__}")
+                            f"{type(arg_value).__name__}")
 
 
 def _make_directory(path: str, arg_name: str = "path") -> str:

@@ -330,9 +330,9 @@ class LAMB(_Moments):
     def _apply_update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
         count, attrs = self._step(index)
         apply("_multi_lamb_update", weight, grad, *state, **self._betas, learning_rates=(attrs["lr"],),
-                wds=(attrs["wd"],), rescale_grad=self.rescale_grad, clip_gradient=self._bound,
-                lower_bound=self.lower_bound or -1.0, upper_bound=self.upper_bound or -1.0,
-                bias_correction=self.bias_correction, step_count=(count,), num_tensors=1)
+              wds=(attrs["wd"],), rescale_grad=self.rescale_grad, clip_gradient=self._bound,
+              lower_bound=self.lower_bound or -1.0, upper_bound=self.upper_bound or -1.0,
+              bias_correction=self.bias_correction, step_count=(count,), num_tensors=1)
 
 
 @register

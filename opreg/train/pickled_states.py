@@ -151,8 +151,8 @@ def read_pickle(content: bytes, name: str) -> PickleContent:
             states = {key: _state(state) for key, state in states.items()}
             if optimizer is None:
                 return PickleContent(states, None, {})
-            return PickleContent(states, type(optimizer).__name__, {key: _attribute(value)
-                                                    for key, value in dict(optimizer.attributes).items()})
+            attributes = {key: _attribute(value) for key, value in dict(optimizer.attributes).items()}
+            return PickleContent(states, type(optimizer).__name__, attributes)
     except PICKLE_DAMAGE as error:
         reason = f"{type(error).__name__}: {error}"
     else:

@@ -98,7 +98,7 @@ class PythonModule(BaseModule):
         data = describe("data_shapes", data_shapes)
         labels = None if label_shapes is None else describe("label_shapes", label_shapes)
         for what, expected, descriptions in (("data_shapes", self._data_names, data),
-                                      ("label_shapes", self._label_names, labels)):
+                                             ("label_shapes", self._label_names, labels)):
             if descriptions is not None and [desc.name for desc in descriptions] != (expected or []):
                 raise ArgumentError(f"{type(self).__name__}: {what}: expected {', '.join(expected or ['none'])}, got "
                                     f"{', '.join(desc.name for desc in descriptions)}")

@@ -188,7 +188,7 @@ class KVStore(KVStoreBase):
         before = self._residuals.get((key, place))
         left = array.copy() if before is None else before + array
         sent = where(left >= limit, zeros_like(left) + limit, where(left <= -limit, zeros_like(left) - limit,
-                                                                   zeros_like(left)))
+                                                                    zeros_like(left)))
         self._residuals[key, place] = left - sent
         return sent
 
@@ -274,7 +274,7 @@ class KVStore(KVStoreBase):
         if out is None or row_ids is None:
             raise ArgumentError("kvstore: row_sparse_pull: expected arrays to copy into, out=, and rows, row_ids=")
         row_lists = [rows for rows_of_key in (row_ids if isinstance(row_ids, (list, tuple)) else [row_ids])
-                  for rows in (rows_of_key if isinstance(rows_of_key, (list, tuple)) else [rows_of_key])]
+                     for rows in (rows_of_key if isinstance(rows_of_key, (list, tuple)) else [rows_of_key])]
         targets = [(name, array) for name, arrays in pairs("row_sparse_pull", key, out) for array in arrays]
         if len(row_lists) not in (1, len(targets)):
             raise ArgumentError(f"kvstore: row_sparse_pull: {len(targets)} arrays need as many row_ids, got "

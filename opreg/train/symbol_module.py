@@ -504,7 +504,7 @@ class Module(BaseModule):
         store.set_optimizer(optimizer)  # raises an error if ranks have different optimizers
         _initialize_kvstore(store, group.param_arrays, weights, group.param_names, True)
         self._reduction = Reduction(world(), weights=[name for name in self._param_names
-                                                          if group.execs[0].grad_dict[name] is not None])
+                                                      if group.execs[0].grad_dict[name] is not None])
         group.reduce(self._reduction)
 
     def borrow_optimizer(self, shared_module: Module) -> None:
@@ -680,7 +680,7 @@ class Module(BaseModule):
 
     def _learn(self, data_batch: Any) -> None:
         is_inherited = all(getattr(getattr(self, name), "__func__", None) is getattr(Module, name)
-                  for name in ("forward_backward", "forward", "backward", "update"))
+                           for name in ("forward_backward", "forward", "backward", "update"))
         if not is_inherited or not self.for_training or not self._updates_in_plan:
             super()._learn(data_batch)
             return

@@ -154,7 +154,7 @@ def test_prepared_dense_layers_equal_the_kernels(sizes, flatten, dtype):
     strided = doubled[..., ::2]
     for others in ([weight], [weight, bias]):
         _same("FullyConnected", {**given, "no_bias": len(others) == 1}, [data, *others],
-                     [strided, *others])
+              [strided, *others])
     _same("_backward_FullyConnected_data", given, [g, weight, data], [-g, weight, strided])
     _same("_backward_FullyConnected_weight", given, [g, data, weight], [-g, strided, weight])
 

@@ -127,7 +127,8 @@ def _between(row: Row) -> bool:
 # Operators with graphs as attributes, which are tested in tests/symbol/test_loops.py and
 # tests/builtin/test_quantized.py. Tests of two processes are in tests/distributed/distributed_checks.py.
 _ELSEWHERE = frozenset(["Send", "Receive", *(f"{prefix}{name}" for name in ("_foreach", "_while_loop", "_cond")
-                          for prefix in ("", "_backward")), "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
+                                             for prefix in ("", "_backward")),
+                         "_sg_mkldnn_conv", "_sg_mkldnn_fully_connected"])
 
 
 def test_every_operator_has_a_row() -> None:

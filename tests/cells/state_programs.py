@@ -52,7 +52,7 @@ PIECES = {
     "array": Piece("A{i} = np.array([{v}, {v}, {v}], 'float32')", ("A{i}", "float(A{i}[1])", "Tensor(A{i})"),
                    ("A{i}[1] = {v}", "A{i}[:] = {v}", "A{i} = np.array([{v}] * 3, 'float32')")),
     "function": Piece("def f{i}(): return {v}", ("f{i}()",), ("def f{i}(): return {v}",
-                                                             "f{i}.__code__ = (lambda: {v}).__code__")),
+                                                              "f{i}.__code__ = (lambda: {v}).__code__")),
     "default": Piece("def d{i}(l=[{v}], *, k={v}): return l[0] * k", ("d{i}()",),
                      ("d{i}.__defaults__[0][0] = {v}", "d{i}.__kwdefaults__['k'] = {v}",
                       "d{i}.__defaults__ = ([{v}],)")),

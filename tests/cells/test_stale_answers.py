@@ -302,7 +302,7 @@ SEEN: dict[str, Row] = {
        for name, body, setup, place, read, changes in (
            ("a value", "def __repr__(self): return 'd'\n    def __eq__(self, other): return True\n"
             "    def __ne__(self, other): return False\n    def __hash__(self): return 1", "", "d = a", "d",
-             ("d = b",)),
+            ("d = b",)),
            ("an element", "def __repr__(self): return 'd'\n    def __eq__(self, other): return True\n"
             "    def __hash__(self): return 1", "", "d = [dict(k=a)]", "d[0]['k']", ("d[0]['k'] = b",)),
            ("an attribute", "pass", f"b = D({one!r})\na.k, b.k = 2.0, 3.0", "d = (a,)", "d[0].k", ("d = (b,)",)),
@@ -569,7 +569,7 @@ NAMED: dict[str, tuple[Row, str]] = {
                              "what p points to|what the global p points to"),
     "globals of a frame": (row("k = 1.0", "sys._getframe().f_globals['k']", "k = 2.0"), "f_globals of a frame"),
     "globals of a function": (row("k = 1.0\ndef f(): pass", "f.__globals__['k']", "k = 2.0"),
-                             "__globals__ of a frame or a function"),
+                              "__globals__ of a frame or a function"),
     "attribute as it is stored": (row("class A: k = 1.0\na = A()", "inspect.getattr_static(a, 'k')", "a.k = 2.0"),
                                   r"inspect.getattr_static\(\)"),
     "local time": (row("", "time.localtime().tm_year"), r"time.localtime\(\)"),

@@ -449,7 +449,7 @@ def test_tensor_makes_tensors_or_returns_its_argument(run):
     x = count(2)
     assert ms.tensor(x) is x
     for made in (ms.tensor([1, 2], dtype=ms.float16), ms.tensor(x, ms.float16), ms.tensor(input_data=(1, 2),
-                                                                                         dtype=ms.float16)):
+                                                                                          dtype=ms.float16)):
         assert made.dtype == ms.float16 and numbers(made) == [1, 2]
     assert ms.tensor(shape=(2, 1), dtype=ms.int8).shape == (2, 1)
     assert run(ms.grad(lambda a: ms.tensor(a, dtype=ms.float64) * 3))(x).dtype == ms.float32

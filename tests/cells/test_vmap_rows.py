@@ -48,7 +48,7 @@ def _choices(count: int) -> Iterable[tuple[int | None, ...]]:
 
 def _looped(function: Any, inputs: Sequence[np.ndarray], axes: Sequence[int | None]) -> list[np.ndarray]:
     rows = [[out.asnumpy() for out in function(*[Tensor(each if axis is None else each[i])
-                                                  for each, axis in zip(inputs, axes)])] for i in range(SIZE)]
+                                                 for each, axis in zip(inputs, axes)])] for i in range(SIZE)]
     return [np.stack(column) for column in zip(*rows)]
 
 

@@ -40,7 +40,7 @@ class Launched(NamedTuple):
 class _Span(ctypes.Structure):
     _fields_ = [("begin", ctypes.c_void_p), ("size", ctypes.c_uint64), ("reader", ctypes.c_void_p),
                 ("written", ctypes.c_void_p), *[(name, ctypes.c_uint64) for name in
-                                               ("loaded", "passed", "read", "stored", "wrote")]]
+                                                ("loaded", "passed", "read", "stored", "wrote")]]
 
 
 def counted(name: str, launch: Callable[..., None], blocks: int, threads: int, table: Any, arrays: Sequence[np.ndarray]

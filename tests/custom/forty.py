@@ -764,7 +764,7 @@ def blurred(image):
 
 
 _case(blurred, [_normal(1, 1, 3, 3)], lambda x: ((x[..., 1:, 1:] + x[..., 1:, :-1] + x[..., :-1, 1:] + x[..., :-1, :-1])
-                                                / 4) ** 2, smooth=True)
+                                                 / 4) ** 2, smooth=True)
 
 
 @mx.operator.define(traced=True, name="forty_attention")

@@ -58,7 +58,7 @@ ATTRIBUTES: list[tuple[Any, Any, list[Any]]] = [
 
 @pytest.mark.parametrize("kind, default, values", ATTRIBUTES, ids=[f"{i}" for i in range(len(ATTRIBUTES))])
 def test_attributes_of_each_type_are_the_same_eagerly_in_graphs_and_in_files(kind: Any, default: Any,
-                                                                           values: list[Any]) -> None:
+                                                                             values: list[Any]) -> None:
     seen: list[Any] = []
 
     def body(x: Any, *, value: Any = default) -> Any:

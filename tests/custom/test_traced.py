@@ -122,7 +122,7 @@ BODIES = {
     "twice in NumPy": (lambda x: x.asnumpy() * 2, lambda g, x, y: g[0].asnumpy() * 2, (3,)),
     "square": (lambda x: x * x, lambda g, x, y: 2 * g[0] * x[0], (2, 3)),
     "functions": (lambda x: nd.exp(x) + x.sigmoid(), lambda g, x, y: g[0] * (nd.exp(x[0]) + nd.sigmoid(x[0])
-                                                                          * (1 - nd.sigmoid(x[0]))), (2, 3)),
+                                                                             * (1 - nd.sigmoid(x[0]))), (2, 3)),
     "from the output": (lambda x: nd.tanh(x), lambda g, x, y: g[0] * (1 - y[0] ** 2), (2, 3)),
     "tanh in NumPy": (lambda x: np.tanh(x.asnumpy()), lambda g, x, y: g[0].asnumpy() * (1 - y[0].asnumpy() ** 2),
                       (2, 3)),

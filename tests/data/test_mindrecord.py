@@ -27,7 +27,8 @@ RECORDED = zlib.decompress(base64.b85decode(
 ROWS = [{"id": i, "name": "ab" * i, "f": 0.1 * i, "x": np.arange(4, dtype="f4").reshape(2, 2) - i,
          "v": np.array([1, -300, 70000, 2**40])[:i + 1], "img": bytes([0, i, 255])} for i in range(3)]
 SCHEMA: dict[str, dict[str, Any]] = {"id": {"type": "int32"}, "name": {"type": "string"}, "f": {"type": "float64"},
-          "x": {"type": "float32", "shape": [2, 2]}, "v": {"type": "int64", "shape": [-1]}, "img": {"type": "bytes"}}
+                                     "x": {"type": "float32", "shape": [2, 2]}, "v": {"type": "int64", "shape": [-1]},
+                                     "img": {"type": "bytes"}}
 
 
 def alike(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:

@@ -221,7 +221,7 @@ def test_gradients_are_computed_in_the_buckets() -> None:
         (step,) = starts
         assert len(step.run) == 1  # nothing is copied
         grads = [executor.grad_dict[name]._data for name in ("second_weight", "second_bias", "first_weight",
-                                                            "first_bias")]
+                                                             "first_bias")]
         assert joined(grads, 38) is not None and np.shares_memory(step.outs[0], grads[0])
 
 

@@ -162,7 +162,7 @@ def test_arithmetic_with_neutral_constants_is_dropped():
 @pytest.mark.parametrize("function, text", [
     (lambda x: x + 0, "add(0, 0.0)"), (lambda x: 0.0 + x, "add(0.0, 0)"), (lambda x: x - -0.0, "subtract(0, -0.0)"),
     (lambda x: x * 0, "multiply(0, 0.0)"), (lambda x: 1 / (x + 0.0) - 1 / (x + -0.0), "add(0, 0.0) reciprocal(1) "
-     "reciprocal(0) subtract(2, 3)"),
+                                            "reciprocal(0) subtract(2, 3)"),
     (lambda x: 1 / (x * 0.0) - 1 / (x * -0.0), "multiply(0, 0.0) reciprocal(1) multiply(0, -0.0) reciprocal(3) "
      "subtract(2, 4)")])
 def test_arithmetic_with_zeros_of_either_sign_is_left_alone(function, text):

@@ -563,7 +563,7 @@ def test_mistakes_in_calls_of_jax(jax: Any) -> None:
 def test_attributes_that_inputs_follow_from_are_fixed(torch: Any) -> None:
     with pytest.raises(mx.OpError, match="pass the attributes that decide the inputs to to_torch"):
         mx.operator.to_torch("FullyConnected", num_hidden=2)(torch.ones(1, 3), torch.ones(2, 3), torch.ones(2),
-                                                            no_bias=True)
+                                                             no_bias=True)
     assert mx.operator.to_torch("FullyConnected", num_hidden=2, no_bias=True)(torch.ones(1, 3), torch.ones(2, 3)
                                                                               ).tolist() == [[3, 3]]
 

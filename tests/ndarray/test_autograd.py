@@ -99,7 +99,7 @@ SLOPES = [
     (lambda x: x * x.detach(), X), (lambda x: x * nd.BlockGrad(x), X), (paused, 12 * X), (split_first, ROW0),
     (assigned, Z + 6), (assigned_broadcast, Z + 4), (added_to_a_constant, Z + 3), (through_out, (X > 0) * 3),
     (copied_into, Z + 3), (lambda x: nd.concat(x, x * 2, dim=0), Z + 3), (lambda x: nd.where(x > 2, x * 2, x * 3),
-                                                                         np.where(X > 2, 2, 3)),
+                                                                          np.where(X > 2, 2, 3)),
     (lambda x: x > 2, Z), (lambda x: x.argmax(axis=1), Z), (lambda x: x, Z + 1), (lambda x: nd.add_n(x, x, x), Z + 3),
     (nd.sqrt, np.float32([[np.inf] + [0.5] + [0.5 / np.sqrt(2)], 0.5 / np.sqrt(X[1])])),
 ]

@@ -83,7 +83,7 @@ def source() -> ds.Dataset:
     (lambda: two().split([3, 1], randomize=False)[1], [[3, 6.0]]),
     (lambda: two().split([0.5, 0.5], randomize=False)[0], [[0, 0.0], [1, 2.0]]),
     (lambda: two().batch(2, per_batch_map=lambda a, b, info: (a, [x * 2 for x in b])), [[[0, 1], [0.0, 4.0]],
-                                                                                     [[2, 3], [8.0, 12.0]]]),
+                                                                                        [[2, 3], [8.0, 12.0]]]),
     (lambda: two().batch(2, per_batch_map=lambda a, info: (np.array([info.get_batch_num(), info.get_epoch_num()]),),
                          input_columns=["a"]), [[[0, 0], [0.0, 2.0]], [[1, 0], [4.0, 6.0]]]),
     (lambda: two().project("a").batch(lambda info: info.get_batch_num() + 1), [[[0]], [[1, 2]], [[3]]]),

@@ -261,7 +261,7 @@ def test_expressions_have_gradients(text: str) -> None:
     steps = np.zeros_like(wide)
     for place in np.ndindex(*X.shape):
         ends = [np.sum(_value(text, np, wide + sign * 1e-5 * (np.arange(6).reshape(2, 3) ==
-                                                               np.ravel_multi_index(place, X.shape)),
+                                                              np.ravel_multi_index(place, X.shape)),
                               Y.astype(np.float64))) for sign in (1, -1)]
         steps[place] = (ends[0] - ends[1]) / 2e-5
     np.testing.assert_allclose(x.grad.asnumpy(), steps, 1e-4, 1e-6)

@@ -727,7 +727,7 @@ def _differentiated(symbol: Symbol, arrays: dict[str, np.ndarray]) -> tuple[list
 
 
 @of_each(["two", "kinds", "optional", "many", "loop", "rounds", "numpy", "nested", "heads",
-                                  "cut", "looked up"])
+          "cut", "looked up"])
 def test_a_traced_operator_is_exported_and_imported(name: str) -> None:
     """An imported model gives the same values and gradients; ONNX Runtime, if installed, gives the same values."""
     symbol, arrays = _traced_operators()[name]

@@ -545,7 +545,7 @@ def test_every_displayed_object_has_a_picture_or_a_table():
     assert "e&lt;f" in bound.profile(1)._repr_html_()
     assert isinstance(bound.explain(), str)
     assert rows(nn.SequentialCell(nn.Dense(2, 3))._repr_html_())[1:] == [["SequentialCell", "0", "0"],
-                                                                        ["\u20030 (Dense)", "9", "9"]]
+                                                                         ["\u20030 (Dense)", "9", "9"]]
     ElementTree.fromstring((x * 2)._repr_svg_())
     long = x
     for _ in range(400):

@@ -525,7 +525,7 @@ def test_unwritable_files_are_named_and_the_others_are_ported(
 
 
 def test_files_in_python_3_are_written_without_the_parser_of_python_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                    capsys: pytest.CaptureFixture[str]) -> None:
+                                                                      capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "fissix.refactor", None)
     python2._tools.cache_clear()
     (tmp_path / "a.py").write_text("print 1\n")

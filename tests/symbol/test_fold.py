@@ -194,7 +194,7 @@ def test_users_operators_are_folded_as_they_declare(unregistered):
     def weighted_tail():
         return EpilogueOperator(folded_convolution,
                                 dict(kernel=(1, 1), stride=(), dilate=(), pad=(), num_filter=4, num_group=1,
-                                                         layout=None, no_bias=True), 1)
+                                     layout=None, no_bias=True), 1)
 
     @mx.operator.define(name="test_fold_normed")
     def normed(x, gamma, beta, mean, var, *, told: bool = True):

@@ -41,7 +41,7 @@ def networks(draw):
 def eagerly(net, arrays, head_grads):
     """Outputs and gradients on the tape, which plans no memory."""
     found = {node.name: array for node, array in zip(net._graph().variables()[0],
-                                                    [arrays[name] for name in net.list_arguments()])}
+                                                     [arrays[name] for name in net.list_arguments()])}
     values = {}
     for array in found.values():
         array.attach_grad()

@@ -404,7 +404,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str, str, str]] = 
     "a result is repeated over its output": (lambda: prop(infer_shape=_flat), (X,), "inferred", "repeated to fill it",
                                              "infer_shape"),
     "a sum has another shape": (lambda: prop(forward=_row_sums, infer_shape=_keeps_a_column),
-                                          (X[:, :2],), "runs", "expected shape (2, 1), got (2,)", ""),
+                                (X[:, :2],), "runs", "expected shape (2, 1), got (2,)", ""),
     "infer_type narrows": (lambda: prop(infer_type=_always_float32), (X,), "inferred", "assigned float64",
                            "in_type[0]"),
     "infer_type drops fractions": (lambda: prop(infer_type=_always_int), (X,), "inferred", "inferred to be int32",

@@ -98,7 +98,7 @@ def shape_of(expression: RowExpression, ins: Sequence[Array], outs: Sequence[Arr
     """
     counted = counted_in(n if size is None else max(n, size))
     elementwise = [array for array, along in zip((*ins, *outs), (*expression.inputs, *expression.results))
-             if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
+                   if array is not None and along in (RowLayout.ELEMENT, RowLayout.COLUMN)]
     lanes = 16 // min(array.itemsize for array in elementwise)
     total, n = rows * n, n if part is None else part
     aligned = not any(address_of(array) % min(16, lanes * array.itemsize) for array in elementwise)

@@ -80,7 +80,7 @@ class _Program:
         registers += [self.added[j] for j in self.added_in(phase)]
         if phase == self.last_phase:
             registers += [r for r, along in zip(self.rows.expression.results, self.rows.results)
-                      if along is RowLayout.ELEMENT]
+                          if along is RowLayout.ELEMENT]
         return [r for r in registers if isinstance(r, int)]
 
     def added_in(self, phase: int) -> list[int]:

@@ -178,13 +178,13 @@ class Work:
     def _step(self, description: Object, operands: Sequence[tuple[int, Object]]) -> Step:
         primitive = Object(self._library, "primitive", "primitive_create", description.pointer, using=operands)
         arguments = (Argument * len(operands))(*[Argument(argument, memory.pointer)
-                                                  for argument, memory in operands])
+                                                 for argument, memory in operands])
         return primitive, len(operands), arguments
 
     def _reorder(self, source: c_void_p, a: Object, target: c_void_p, b: Object) -> Step:
         engine = self._library.engine
         description = Object(self._library, "primitive_desc", "reorder_primitive_desc_create", source, engine, target,
-                              engine, None)
+                             engine, None)
         return self._step(description, [(SRC, a), (DST, b)])
 
     def bind(self, arrays: Sequence[np.ndarray], buffers: Sequence[np.ndarray], keeps: bool = False

@@ -33,7 +33,7 @@ def hawkesll(lda, alpha, beta, state, lags, marks, valid_length, max_time):
 
 
 declare_form(hawkesll, "(batch, processes) (processes) (processes) (batch, processes) (batch, events) (batch, events) "
-                 "(batch) (batch) -> (batch) (batch, processes)")
+             "(batch) (batch) -> (batch) (batch, processes)")
 
 
 def _sums(xp: ArrayModule, lags: Array) -> Array:

@@ -121,10 +121,10 @@ elementwise(lambda x1, x2: floor(x1 / x2), name="_npi_floor_divide", arguments=(
             ).grad(ZERO)
 binary(lambda x, y: x ** y, "_power", "broadcast_power", "``lhs`` to the power ``rhs``.", aliases=("_Power",))
 binary(e.maximum, "_maximum", "broadcast_maximum", "The larger of both elements; NaN if one of them is NaN.",
-aliases=("_Maximum",),
+       aliases=("_Maximum",),
        broadcast_aliases=("_npi_maximum",))
 binary(e.minimum, "_minimum", "broadcast_minimum", "The smaller of both elements; NaN if one of them is NaN.",
-aliases=("_Minimum",),
+       aliases=("_Minimum",),
        broadcast_aliases=("_npi_minimum",))
 binary(e.hypot, "_hypot", "broadcast_hypot", "``sqrt(lhs ** 2 + rhs ** 2)``.", aliases=("_Hypot",))
 

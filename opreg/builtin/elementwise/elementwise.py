@@ -316,7 +316,7 @@ def _differentiate(op: Op, parts: Sequence[Part | None], broadcasts: bool) -> No
     def elementwise_grad(g: Value, ins: Sequence[Value], outs: Sequence[Value], *, needs: Sequence[bool], **attrs: Any
                          ) -> list[Value | None]:
         gradients = [part(g, ins, outs[0], attrs) if need and part is not None else None
-                 for part, need in zip(parts, needs)]
+                     for part, need in zip(parts, needs)]
         if broadcasts:
             return [gradient if gradient is None or gradient._shape_is(x) else ops._reduce_like(gradient, x)
                     for gradient, x in zip(gradients, ins)]

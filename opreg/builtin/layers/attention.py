@@ -182,11 +182,11 @@ def encdec_valatt(keys_values, attention, *, heads: Positive):
 _declare_interleaved(selfatt_qk, "(length, batch, @heads*3size) -> (@heads*batch, length, length)",
                      Factor(0, 3, 0), Factor(0, 3, 1))
 _declare_interleaved(selfatt_valatt, "(length, batch, @heads*3size) (@heads*batch, length, length) "
-                             "-> (length, batch, @heads*size)", Factor(1), Factor(0, 3, 2))
+                     "-> (length, batch, @heads*size)", Factor(1), Factor(0, 3, 2))
 _declare_interleaved(encdec_qk, "(queries, batch, @heads*size) (keys, batch, @heads*2size) "
-                        "-> (@heads*batch, queries, keys)", Factor(0, 1, 0), Factor(1, 2, 0))
+                     "-> (@heads*batch, queries, keys)", Factor(0, 1, 0), Factor(1, 2, 0))
 _declare_interleaved(encdec_valatt, "(keys, batch, @heads*2size) (@heads*batch, queries, keys) "
-                            "-> (queries, batch, @heads*size)", Factor(1), Factor(0, 2, 1))
+                     "-> (queries, batch, @heads*size)", Factor(1), Factor(0, 2, 1))
 
 
 # ----------------------------------------------------------------------------------------------- scaling

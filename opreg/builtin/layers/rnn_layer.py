@@ -108,7 +108,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
         product(xp, rows_of(source), (w["input"][d] * scale).swapaxes(1, 2),
-                  out=gates[d].reshape(kind.gates, time * batch, kind.size))
+                out=gates[d].reshape(kind.gates, time * batch, kind.size))
     input_bias, state_bias = (xp.expand_dims(xp.stack(w[name]), 2) for name in ("input_bias", "state_bias"))
     behind = state_bias[:, 2].copy() if kind.mode == "gru" else None
     if behind is not None:  # a gate multiplies the part of the candidate that comes from the state, with its bias

@@ -58,7 +58,7 @@ def kind_of(*, mode: str, state_size: int, num_layers: int, bidirectional: bool,
         raise AttrError("lstm_state_clip_min and lstm_state_clip_max: expected both or neither")
     limits = None if mode != "lstm" or clip[0] is None or clip[1] is None else (clip[0], clip[1])
     return Kind(mode, state_size, projection_size or 0, num_layers, 2 if bidirectional else 1, p, limits,
-                 lstm_state_clip_nan, use_sequence_length)
+                lstm_state_clip_nan, use_sequence_length)
 
 
 # ------------------------------------------------------------------------------------------ the parameters

@@ -201,7 +201,7 @@ def _declare_pseudo_inverse(name: str, doc: str, **inputs: Any) -> None:
 
 _declare_pseudo_inverse("_npi_pinv_scalar_rcond",
                         "The pseudo-inverse of matrices, where singular values below ``rcond`` times the "
-                                     "largest count as zero.", rcond=1e-15)
+                        "largest count as zero.", rcond=1e-15)
 _declare_pseudo_inverse("_npi_pinv",
                         "The pseudo-inverse of matrices, where singular values below ``rcond`` times the largest "
                         "count as zero; ``rcond`` is a number for each matrix.")
@@ -252,11 +252,11 @@ _declare_eigenvalues("_npi_eig", True, False,
                      "columns.")
 _declare_eigenvalues("_npi_eigh", True, True,
                      "The eigenvalues of symmetric matrices in ascending order, and the eigenvectors, which "
-                                "are columns. Only the triangle ``UPLO`` is read.")
+                     "are columns. Only the triangle ``UPLO`` is read.")
 _declare_eigenvalues("_npi_eigvals", False, False, "The real parts of the eigenvalues of square matrices.")
 _declare_eigenvalues("_npi_eigvalsh", False, True,
                      "The eigenvalues of symmetric matrices in ascending order. Only the triangle "
-                                     "``UPLO`` is read.")
+                     "``UPLO`` is read.")
 
 
 # ------------------------------------------------------------------------------------------------------ norms

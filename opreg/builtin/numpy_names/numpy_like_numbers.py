@@ -190,7 +190,7 @@ for _op, _function in ((arctan2, "arctan2"), (copysign, "copysign"), (lcm, "lcm"
 
 _declare_pair("arctan2", _arctan2,
               "The angle in radians, from -pi to pi, of the point with ordinate ``x1`` and abscissa "
-                           "``x2``.")
+              "``x2``.")
 _declare_pair("copysign", _copysign, "The absolute value of ``x1`` with the sign of ``x2``.")
 _declare_pair("ldexp", _ldexp, "``x1 * 2 ** x2``.")
 

@@ -167,7 +167,7 @@ def _deviation(name: str, takes_root: bool, doc: str) -> None:
 
 
 _deviation("_npi_var", False, "The mean of squared distances from the mean; the divisor is the number of elements less "
-"``ddof``.")
+           "``ddof``.")
 _deviation("_npi_std", True, "The standard deviation: the square root of ``_npi_var``.")
 
 

@@ -174,15 +174,15 @@ def _column(shape: Shape) -> Shape:
 
 _declare_stack("_npi_vstack", lambda shape: _raise_rank(shape, 2), lambda shape: 0,
                "Arrays joined along the first of two axes "
-                                                                                "at least: vectors as rows.")
+               "at least: vectors as rows.")
 _declare_stack("_npi_hstack", lambda shape: _raise_rank(shape, 1), lambda shape: int(len(shape) > 1),
                "Arrays concatenated along the second axis, vectors along their only one.")
 _declare_stack("_npi_dstack", lambda shape: _raise_rank(shape, 3), lambda shape: 2,
                "Arrays joined along the third of three "
-                                                                          "axes at least.")
+               "axes at least.")
 _declare_stack("_npi_column_stack", _column, lambda shape: 1,
                "Arrays concatenated along the second axis; vectors become "
-                                                        "columns.")
+               "columns.")
 
 
 @composed(name="_npi_concatenate")
@@ -224,10 +224,10 @@ def _third(shape: Shape) -> int:
 
 _declare_split("_npi_hsplit", _second,
                "``data`` split along the second axis, a vector along its only one, at ``indices`` "
-                                   "or into ``sections``. ``axis`` changes nothing.")
+               "or into ``sections``. ``axis`` changes nothing.")
 _declare_split("_npi_dsplit", _third,
                "``data`` split along the third axis, at ``indices`` or into ``sections``. ``axis`` "
-                                  "changes nothing.")
+               "changes nothing.")
 
 
 # -------------------------------------------------------------------------------------------------- diagonals

@@ -285,7 +285,7 @@ class Formula:
         expression, numbers = self.traced(count, attrs)
         places = (0, *range(2, 1 + len(expression.results)))  # weight and states, which are overwritten
         schedule = scheduled(expression, xp, (dtype,) * expression.arity, (dtype,) * len(places),
-                              tuple([(i,) for i in places]), False)
+                             tuple([(i,) for i in places]), False)
         return schedule, numbers, 1 + len(places)
 
     def _trace(self, count: int, fixed: tuple) -> tuple[Expression, list[Callable]]:

@@ -107,7 +107,7 @@ def _declare_weighted(name: str, op: Op, doc: str) -> Op:
 
     layer.__doc__ = doc
     quantized = composed(layer, name=name, like=op, arguments=_with_range_ends, outputs=OUTPUTS, variadic=None,
-                    input_names=_with_range_ends(no_bias=False))
+                         input_names=_with_range_ends(no_bias=False))
     _declare_inputs(quantized, op, lambda *, no_bias: 2 if no_bias else 3)
 
     @quantized.types
@@ -143,7 +143,7 @@ def _declare_same_range(name: str, op: Op, doc: str, compute: Callable[..., Valu
     layer.__doc__ = doc
     every = (*names, f"min_{names[-1]}", f"max_{names[-1]}")
     quantized = composed(layer, name=name, like=op, arguments=every, input_names=every, outputs=OUTPUTS, variadic=None,
-                    types=types)
+                         types=types)
     _declare_inputs(quantized, op, lambda: len(names))
 
 

@@ -189,7 +189,7 @@ def detection(cls_prob, loc_pred, anchor, *, clip: bool = True, threshold: float
         kinds, groups = rows[:, :, :1], [] if force_suppress else [rows[:, :, 0]]
         first = counts if top == n else ops._minimum_scalar(counts, scalar=top)
         survivors = ops._survivors(rows[:, :, 2:], first, *groups, threshold=nms_threshold, closed=True,
-                              grouped=not force_suppress)
+                                   grouped=not force_suppress)
         kinds = ops._npi_where_rscalar(survivors[:, :, None], kinds, scalar=-1.0)
         rows = ops.Concat(kinds, rows[:, :, 1:], num_args=2, dim=2)
     return in_dtype_of(ops._npi_where_rscalar(first_of(counts, n)[:, :, None], rows, scalar=-1.0), cls_prob)

@@ -276,7 +276,7 @@ def get_pretrained_file_names(embedding_name: str | None = None) -> Any:
         return {name: _files(_folder(name)) for name in classes}
     if embedding_name not in classes:
         raise WrongNameError(f"get_pretrained_file_names: no embedding {embedding_name!r}. "
-                       f"{did_you_mean(embedding_name, classes)}")
+                             f"{did_you_mean(embedding_name, classes)}")
     return _files(_folder(embedding_name))
 
 

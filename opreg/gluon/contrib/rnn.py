@@ -430,7 +430,7 @@ class LSTMPCell(HybridRecurrentCell):
     def state_info(self, batch_size: int = 0) -> list[dict[str, Any]]:
         """Shape and layout of each state."""
         return [{"shape": (batch_size, size), "__layout__": "NC"} for size in (self._projection_size,
-                                                                              self._hidden_size)]
+                                                                               self._hidden_size)]
 
     def _alias(self) -> str:
         return "lstmp"

@@ -365,8 +365,8 @@ class _Stack(_OfCells):
         following = []
         for i, (cell, cell_states) in enumerate(pairs, 1):
             inputs, cell_states = cell.unroll(length, inputs=inputs, begin_state=cell_states, layout=layout,
-                                      merge_outputs=merge_outputs if i == len(pairs) else None,
-                                      valid_length=valid_length)
+                                              merge_outputs=merge_outputs if i == len(pairs) else None,
+                                              valid_length=valid_length)
             following.append(cell_states)
         return inputs, joined(following)
 

@@ -91,4 +91,4 @@ class MindDataset(MappableDataset):
             return (at(place) for place in places)
 
         self._set_sampler(names, rows, ends[-1] + (num_padded or 0),
-                      sampler_of("MindDataset", sampler, shuffle, num_samples, num_shards, shard_id))
+                          sampler_of("MindDataset", sampler, shuffle, num_samples, num_shards, shard_id))

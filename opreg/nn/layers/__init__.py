@@ -41,7 +41,7 @@ from .windows import *  # noqa: F403
 
 if not TYPE_CHECKING:  # type checkers read the star imports
     __all__ = [name for module in (containers, basic, pads, resizing, math, conv, norm, pooling, windows, images,
-                                     activation, recurrent, attention, decoder, combined) for name in module.__all__]
+                                   activation, recurrent, attention, decoder, combined) for name in module.__all__]
     __getattr__ = inner(__name__)
 
 attach()

@@ -400,7 +400,7 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
         return None
     if name not in _BY_NAME:
         raise WrongNameError(f"{f'For {prim_name!r}, the' if prim_name else 'The'} activation must be one of "
-                       f"{', '.join(_BY_NAME)}, got {name!r}. {did_you_mean(str(name), _BY_NAME)}")
+                             f"{', '.join(_BY_NAME)}, got {name!r}. {did_you_mean(str(name), _BY_NAME)}")
     return _BY_NAME[name]()
 
 

@@ -104,7 +104,7 @@ class _MaxPool(_Pool):
         if not self._places:
             return super().construct(x)
         pooled = windows.max_windows(x, self._dims, self._kernel, self._stride, self._pad, self._dilation,
-                                    self.ceil_mode)
+                                     self.ceil_mode)
         return pooled if self.return_indices else pooled[0]
 
 

@@ -53,7 +53,7 @@ class LossBase(Cell):
         super().__init__()
         if reduction not in self._reductions:
             raise ArgumentError(f"{self.cls_name}: reduction must be one of {', '.join(self._reductions)}, got "
-                             f"{reduction!r}. {did_you_mean(str(reduction), self._reductions)}")
+                                f"{reduction!r}. {did_you_mean(str(reduction), self._reductions)}")
         self.reduction = reduction
 
     def construct(self, *inputs: Any) -> Any:

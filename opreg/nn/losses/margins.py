@@ -270,7 +270,7 @@ class MultiClassDiceLoss(LossBase):
         if isinstance(activation, str):
             if activation not in _ACTIVATIONS:
                 raise ArgumentError(f"{self.cls_name}: activation must be one of {', '.join(_ACTIVATIONS)}, got "
-                                 f"{activation!r}. {did_you_mean(activation, _ACTIVATIONS)}")
+                                    f"{activation!r}. {did_you_mean(activation, _ACTIVATIONS)}")
             activation = get_activation(activation)
         elif activation is not None and not isinstance(activation, Cell):
             raise ArgumentError(f"{self.cls_name}: activation must be a name or a Cell, got "

@@ -85,12 +85,12 @@ class Metric(Checked, ABC):
         if isinstance(data, (list, np.ndarray)):
             return np.asarray(data)
         raise ArgumentError(f"{type(self).__name__}: inputs must be tensors, lists or NumPy arrays, got "
-                        f"{type(data).__name__}")
+                            f"{type(data).__name__}")
 
     def _arrays(self, inputs: tuple[Any, ...], *what: str) -> list[np.ndarray]:
         if len(inputs) != len(what):
             raise ArgumentError(f"{type(self).__name__}.update: expected {len(what)} inputs, {' and '.join(what)}, got "
-                             f"{len(inputs)}")
+                                f"{len(inputs)}")
         return [self._convert_data(value) for value in inputs]
 
     def _pair(self, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:

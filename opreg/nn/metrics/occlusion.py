@@ -62,7 +62,7 @@ class OcclusionSensitivity(Metric):
         """Add a Cell, its input, which is one sample, and the label."""
         if len(inputs) != 3:
             raise ArgumentError(f"OcclusionSensitivity.update: expected 3 inputs, a model, a sample and its label, got "
-                             f"{len(inputs)}")
+                                f"{len(inputs)}")
         model, sample, label = inputs[0], self._convert_data(inputs[1]), self._convert_data(inputs[2])
         if not isinstance(model, Cell):
             raise ArgumentError(f"OcclusionSensitivity.update: the model must be a Cell, got {type(model).__name__}")
@@ -90,7 +90,7 @@ class OcclusionSensitivity(Metric):
             return np.zeros(len(shape), int), np.array(shape) - 1
         if len(self.b_box) != 2 * len(shape):
             raise ArgumentError(f"OcclusionSensitivity: b_box must have two numbers for each of {len(shape)} axes, got "
-                             f"{len(self.b_box)}")
+                                f"{len(self.b_box)}")
         first, last = np.maximum(self.b_box[::2], 0), np.array(self.b_box[1::2])
         last = np.where(last < 0, np.array(shape) - 1, last)
         if (last >= shape).any() or (first > last).any():

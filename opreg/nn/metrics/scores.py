@@ -175,7 +175,7 @@ class _ClassMeasure(Metric):
         super().__init__()
         if eval_type not in ("classification", "multilabel"):
             raise ArgumentError(f"{type(self).__name__}: eval_type must be 'classification' or 'multilabel', got "
-                            f"{eval_type!r}")
+                                f"{eval_type!r}")
         self._type = eval_type
         self.clear()
 
@@ -250,7 +250,7 @@ class _Positives(_ClassMeasure):
         else:
             if y.max() >= self._class_num:
                 raise ArgumentError(f"{type(self).__name__}.update: a label is {y.max()}, but predictions have "
-                                 f"{self._class_num} classes")
+                                    f"{self._class_num} classes")
             rows = np.eye(self._class_num)
             y_pred, y = rows[y_pred.argmax(axis=1).reshape(-1)], rows[y.astype(int).reshape(-1)]
         counts = np.stack([(y * y_pred).sum(axis=0), y_pred.sum(axis=0), y.sum(axis=0)])

@@ -50,7 +50,7 @@ class BleuScore(Metric):
             raise ArgumentError(f"BleuScore.update: expected 2 inputs, translations and references, got {len(inputs)}")
         if len(inputs[0]) != len(inputs[1]):
             raise ArgumentError(f"BleuScore.update: {len(inputs[0])} translations have {len(inputs[1])} lists of "
-                             f"references")
+                                f"references")
         for translation, references in zip(*inputs):
             self._length += len(translation)
             self._reference_length += min(map(len, references), key=lambda length: abs(length - len(translation)))

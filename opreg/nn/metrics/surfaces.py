@@ -36,7 +36,7 @@ class _Surfaces(Metric):
         name = type(self).__name__
         if len(inputs) != 3:
             raise ArgumentError(f"{name}.update: expected 3 inputs, predictions, labels and the class to compare, got "
-                             f"{len(inputs)}")
+                                f"{len(inputs)}")
         (y_pred, y), label = self._pair(inputs[:2]), inputs[2]
         if not isinstance(label, (int, float)):
             raise ArgumentError(f"{name}.update: the class to compare must be a number, got {type(label).__name__}")

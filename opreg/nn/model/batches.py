@@ -42,7 +42,7 @@ class Batches:
         sizes = [getattr(dataset, name) for name in names if hasattr(dataset, name)]
         if not sizes:
             raise ArgumentError(f"{owner}: a dataset must be iterable, or have create_tuple_iterator, got "
-                            f"{type(dataset).__name__}")
+                                f"{type(dataset).__name__}")
         self._begin = sizes[0]
         count = batches_in(dataset)
         if count == 0:

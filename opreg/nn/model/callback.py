@@ -196,7 +196,7 @@ class Callbacks:
             if old and not type(each).__module__.startswith(__name__.rpartition(".")[0]):
                 raise ArgumentError(f"Model.fit: {type(each).__name__} has the method {old[0]!r}, which is called "
                                     "both in "
-                                 f"training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
+                                    f"training and in evaluation; name it 'on_train_{old[0]}' or 'on_eval_{old[0]}'")
 
 
 def _callbacks_of(callbacks: object) -> list[Callback]:

@@ -204,7 +204,7 @@ class LearningRateScheduler(Callback):
     def __init__(self, learning_rate_function: Callable[[float, int], float]):
         if not callable(learning_rate_function):
             raise ArgumentError("LearningRateScheduler: expected a function, got "
-                            f"{type(learning_rate_function).__name__}")
+                                f"{type(learning_rate_function).__name__}")
         self.learning_rate_function = learning_rate_function
 
     def step_end(self, run_context: RunContext) -> None:

@@ -94,7 +94,7 @@ def _append_info(info: Sequence[object] | None) -> dict[str, Any] | None:
             result.setdefault(str(entry), 0)
         else:
             raise ArgumentError(f"CheckpointConfig: append_info: expected 'epoch_num', 'step_num' or a dict, got "
-                             f"{entry!r}")
+                                f"{entry!r}")
     return result
 
 
@@ -223,7 +223,7 @@ class ModelCheckpoint(Callback):
 def _base(prefix: object) -> str:
     if not isinstance(prefix, str) or "/" in prefix:
         raise ArgumentError(f"ModelCheckpoint: prefix must be text without '/', or a function that returns it, got "
-                         f"{prefix!r}")
+                            f"{prefix!r}")
     return prefix
 
 

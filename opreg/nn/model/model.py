@@ -162,7 +162,7 @@ class Model(CheckedMethods):
         flag("Model.fit: valid_dataset_sink_mode", valid_dataset_sink_mode)
         if not isinstance(valid_frequency, (int, list)):
             raise ArgumentError(f"Model.fit: valid_frequency must be an int or a list, got "
-                            f"{type(valid_frequency).__name__}")
+                                f"{type(valid_frequency).__name__}")
         if valid_dataset is not None and not self._metric_fns:
             raise ArgumentError("Model.fit: evaluation needs metrics=")
         self._run("Model.fit", epoch, train_dataset, valid_dataset, valid_frequency, callbacks, dataset_sink_mode,
@@ -245,7 +245,7 @@ class Model(CheckedMethods):
         """Evaluate after an epoch; the callbacks' state is that of the training again afterwards, with the metrics
         added."""
         saved = {name: params[name] for name in ("mode", "cur_step_num", "batch_num", "dataset_sink_mode",
-                                                "net_outputs")}
+                                                 "net_outputs")}
         params.update(mode="eval", cur_step_num=0, batch_num=tests.count, valid_dataset=valid,
                       eval_network=self._eval_network)
         inner = Callbacks([callback for callback in called.all if type(callback) not in _TRAINING_ALONE])

@@ -61,7 +61,7 @@ class _WatchingCallback(Callback):
             return None
         if np.ndim(value):
             raise ArgumentError(f"{type(self).__name__}: {self.monitor!r} must be one number, its shape is "
-                             f"{np.shape(value)}")
+                                f"{np.shape(value)}")
         return float(value)
 
 

@@ -55,7 +55,7 @@ def _histogram(name: str, value: np.ndarray) -> bytes:
     counts, ends = np.histogram(numbers, min(max(numbers.size, 1), 90))
     facts = (ends[0], ends[-1], numbers.size, numbers.sum(), (numbers ** 2).sum())
     return field(5, b"".join(field(place, float(fact)) for place, fact in enumerate(facts, 1))
-                  + field(6, ends[1:].astype("<f8").tobytes()) + field(7, counts.astype("<f8").tobytes()))
+                 + field(6, ends[1:].astype("<f8").tobytes()) + field(7, counts.astype("<f8").tobytes()))
 
 
 #: Numbers of dtypes in TensorFlow's tensors.

@@ -56,7 +56,7 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     (2, 4, 64)
     """
     options = {"drop_mask": drop_mask, "padding_mask": padding_mask, "prefix": prefix,
-             "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen}
+               "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen}
     for name, setting in options.items():
         if setting is not None:
             raise ArgumentError(f"flash_attention_score: {name} is not available: expected None")

@@ -63,7 +63,7 @@ def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
             if name in _SPELLINGS:
                 if _SPELLINGS[name] in keywords:
                     raise ArgumentError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
-                                    f"parameter")
+                                        f"parameter")
                 keywords[_SPELLINGS[name]] = keywords.pop(name)
         return function(self, *args, **keywords)
 

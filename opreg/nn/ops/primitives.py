@@ -356,7 +356,7 @@ _add("SparseGatherV2", indexing.gather)
 _add("Pad", _pad, {"paddings": ...})
 _add("MirrorPad", pad_by_mirror, {"mode": "REFLECT"})
 _add("StridedSlice", strided_slice, {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0,
-                                      "shrink_axis_mask": 0})
+                                     "shrink_axis_mask": 0})
 _add("Sort", indexing.sort, {"axis": -1, "descending": False})
 _add("TopK", indexing.topk, {"sorted": True})
 _add("Meshgrid", creation.meshgrid, {"indexing": "xy"})

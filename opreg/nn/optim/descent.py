@@ -68,7 +68,7 @@ class SGD(Rule):
         self.nesterov = flag("SGD: nesterov", nesterov)
         if nesterov and (not momentum_value or dampening):
             raise ArgumentError(f"SGD: nesterov needs a momentum above 0 and a dampening of 0, got {momentum} and "
-                             f"{dampening}")
+                                f"{dampening}")
         self._moving = momentum_value > 0
         self.momentum = (Parameter if self._moving else _NoMomentum)(momentum_value, name="momentum")
         if self._moving:

@@ -245,7 +245,7 @@ class AdaFactor(Rule):
         self.warmup_init = flag("AdaFactor: warmup_init", warmup_init)
         if relative_step and learning_rate is not None:
             raise ArgumentError(f"AdaFactor: relative_step=True computes the learning rate, got learning_rate="
-                             f"{learning_rate}")
+                                f"{learning_rate}")
         if not relative_step and (learning_rate is None or warmup_init):
             raise ArgumentError("AdaFactor: relative_step=False needs a learning_rate, and no warmup_init")
         super().__init__(0.0 if learning_rate is None else learning_rate, params, weight_decay)

@@ -115,7 +115,7 @@ class Optimizer(Cell):
         for member in listed:
             if not isinstance(member, kind):
                 raise ArgumentError(f"{self.cls_name}: parameters must be Parameters, or dicts of groups, got "
-                                f"{type(member).__name__}")
+                                    f"{type(member).__name__}")
         groups = [member for member in listed if isinstance(member, dict)]
         self.is_group = bool(groups)
         rate = self._rate(learning_rate, "learning_rate")
@@ -197,7 +197,7 @@ class Optimizer(Cell):
         several = self.is_group and isinstance(decay, (tuple, list))
         if several and len(decay) != len(self.parameters):
             raise ArgumentError(f"{self.cls_name}: weight_decay must be one number, or {len(self.parameters)}, one for "
-                             f"each parameter of the groups, got {len(decay)}")
+                                f"each parameter of the groups, got {len(decay)}")
         plain = [value.asnumpy().item() if isinstance(value, NDArray) and value.size == 1 else value
                  for value in (decay if several else [decay])]
         decays = [value if isinstance(value, Cell) else value / self.loss_scale for value in map(self._decay, plain)]
@@ -219,7 +219,7 @@ class Optimizer(Cell):
             raise ArgumentError(f"{self.cls_name}: {what} must not be None")
         if isinstance(parameters, Parameter) or not isinstance(parameters, Iterable):
             raise ArgumentError(f"{self.cls_name}: {what} must be a list, got {type(parameters).__name__}; "
-                            "net.trainable_params() lists those of a Cell")
+                                "net.trainable_params() lists those of a Cell")
         members = list(parameters)
         if not members:
             raise ArgumentError(f"{self.cls_name}: {what} must not be empty; does the network have trainable "
@@ -242,7 +242,7 @@ class Optimizer(Cell):
             steps = [real_number(f"{self.cls_name}: {name}", step) for step in rate]
         if np.ndim(steps) == 0 and isinstance(rate, np.ndarray):
             raise ArgumentError(f"{self.cls_name}: {name} must be a float, a Tensor, a list of floats or a "
-                            "LearningRateSchedule, got an array without axes")
+                                "LearningRateSchedule, got an array without axes")
         values = tensor(np.array(steps, np.float32))
         if values.ndim > 1 or not values.size:
             raise ArgumentError(f"{self.cls_name}: {name} must be one number or several, got shape "
@@ -256,7 +256,7 @@ class Optimizer(Cell):
             return real_number(f"{self.cls_name}: weight_decay", decay)
         if not self._calls_decays:
             raise ArgumentError(f"{self.cls_name}: weight_decay must be a float, also in a group, got a Cell; "
-                            "only Momentum takes a Cell")
+                                "only Momentum takes a Cell")
         return decay
 
     def _rows(self, groups: list[dict[str, Any]], rate: Parameter | LearningRateSchedule, decay: float | Cell

@@ -149,7 +149,7 @@ class Distribution(Cell):
     def _value(self, value: Any) -> Tensor:
         if not isinstance(value, TensorBase):
             raise ArgumentError(f"{self.name}: For value, input type must be a Tensor or Parameter, got "
-                            f"{type(value).__name__}")
+                                f"{type(value).__name__}")
         return value.astype(self.parameter_type)
 
     def _parameters(self, args: Sequence[Any], keywords: Mapping[str, Any], given: bool = True) -> list[Tensor]:
@@ -165,8 +165,8 @@ class Distribution(Cell):
                 value = self._given[i]
             if not isinstance(value, TensorBase):
                 raise ArgumentError(f"{self.name}: the type {name} must be subclass of Tensor. It can not be "
-                                f"{'None' if value is None else type(value).__name__} since it is not specified during "
-                                "initialization.")
+                                    f"{'None' if value is None else type(value).__name__} since it is not specified "
+                                    "during initialization.")
             result.append(value.astype(self.parameter_type))
         return result
 

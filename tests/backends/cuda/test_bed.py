@@ -199,7 +199,7 @@ def test_a_kernel_that_does_not_compile_names_operator_and_line(cupy: Any, monke
     """The error names operator and node, the mistake, and the line."""
     find = compiler.kernel_of
     monkeypatch.setattr(elementwise, "kernel_of", lambda xp, text, *more: find(xp, text.replace("tanh(x0)", "tahn(x0)"),
-                                                                              *more))
+                                                                               *more))
     words = r"does not compile: .*tahn.*, in line \d+: const float r0 = tahn\(x0\);"
     with pytest.raises(OpError, match=words) as caught:
         mx.sym.tanh(mx.sym.var("x"), name="bent").simple_bind(mx.gpu(0), x=(3, 4)).forward()

@@ -61,7 +61,7 @@ def test_windows_are_pooled_as_the_reference_does(dtype: Any) -> None:
         names = ("kernel", "pool_type", "global_pool", "pooling_convention", "stride", "pad", "p_value",
                  "count_include_pad", "layout")
         expected = REGISTERED["Pooling"].kernels[0].rule.function(np, np.array(data), **{each: every[each]
-                                                                                        for each in names})
+                                                                                         for each in names})
         out = ask(device, "Pooling", pooling.pooling_cuda, attrs, [data], expected.shape, dtype)
         cases.append((f"{shape} {attrs}", out, expected))
         g = array(rng.standard_normal(expected.shape), dtype)

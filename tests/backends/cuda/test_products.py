@@ -347,7 +347,7 @@ def header(name: str) -> str:
     spec = importlib.util.find_spec("nvidia")
     places = [Path(folder).glob("*/include") for folder in (spec.submodule_search_locations or [] if spec else [])]
     roots = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include"), *[each for place in places
-                                                                               for each in place]]
+                                                                                for each in place]]
     found = next((root / name for root in roots if (root / name).exists()), None)
     return "" if found is None else re.sub(r"/\*.*?\*/|//[^\n]*", "", found.read_text(errors="replace"), flags=re.S)
 

@@ -58,7 +58,7 @@ def source(dtype: np.dtype, data: bool, out: bool, mask: bool, lanes: int, far: 
     element_lines = ["y.at[lane] = narrow<{0}>(wide(x.at[lane]) * factors[lane]);"] * out
     element_lines += ["m.at[lane] = narrow<{0}>(factors[lane]);"] * mask
     vector_lines += ["#pragma unroll", f"for (int lane = 0; lane < {width}; ++lane) {{",
-              *[f"    {line.format(stored)}" for line in element_lines], "}"]
+                     *[f"    {line.format(stored)}" for line in element_lines], "}"]
     vector_lines += [*["store(out + at, y);"] * out, *["store(mask + at, m);"] * mask]
     single += [f"out[at + lane] = narrow<{stored}>(wide(data[at + lane]) * factors[lane]);"] * out
     single += [f"mask[at + lane] = narrow<{stored}>(factors[lane]);"] * mask

@@ -101,20 +101,20 @@ def _batch_norm(relu: bool = False, variance: bool = False, population: bool = F
         if not call.is_train or attrs.get("use_global_stats", False):
             factors = [call.scratch(i, layout.keep, beta.dtype) for i in range(2)]
             result = [_elementwise(call, _factors, [array for array, _ in ins[1:]], factors, eps=attrs["eps"],
-                                 scaled=scaled),
-                    _elementwise(call, _scale_and_shift, [ins[0][0], *factors], [y],
-                                 relu=relu)] if y is not None else []
+                                   scaled=scaled),
+                      _elementwise(call, _scale_and_shift, [ins[0][0], *factors], [y],
+                                   relu=relu)] if y is not None else []
             if any(out is not None for out in call.outs[1:]):
                 result.append(_elementwise(call, _given, [moving_mean, moving_var], call.outs[1:], eps=attrs["eps"],
-                                         variance=variance))
+                                           variance=variance))
             return result
         new = [call.xp.empty_like(state) for state in call.states]
         before, near = _estimated_means(call, ins[0][0], layout.keep, axes)
         statistics = [_view(out, layout.keep) for out in (*call.outs[1:], *new)]
         result = _sets(call, _normalize_in_training, [*ins, (near, _SET)], [y, *statistics, *[None] * (2 - len(new))],
                        axes,
-                     eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
-                     population=population)
+                       eps=attrs["eps"], momentum=attrs["momentum"], scaled=scaled, relu=relu, variance=variance,
+                       population=population)
         if new:
             call.store = functools.partial(_store, call.states, new)
         return [*before, *result]

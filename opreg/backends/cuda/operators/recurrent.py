@@ -125,7 +125,7 @@ def forward(xp: ArrayModule, kind: Kind, parts: list[dict[str, Part]], parameter
          for name in ("input", "state", "input_bias", "state_bias")}
     for d, source in enumerate(x):
         matmul(xp, rows_of(source), w["input"][d].swapaxes(1, 2),
-                  out=gates[d].reshape(kind.gates, time * batch, kind.size))
+               out=gates[d].reshape(kind.gates, time * batch, kind.size))
     bias, state_bias = xp.stack(w["input_bias"]), xp.stack(w["state_bias"])
     bias[:, :2] += state_bias[:, :2]  # a GRU's candidate part from the state is multiplied by a gate first
     arrays = [xp.empty((kind.directions, kind.gates, batch, kind.size), dtype=gates.dtype), bias, residuals.states]

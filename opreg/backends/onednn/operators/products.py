@@ -259,7 +259,7 @@ def _bound(matrices: Matrices, room: Allocate = _new, kept: bool = False) -> Cal
     """A function that multiplies these matrices; ``room`` gives the memory of temporaries."""
     work = engine.Work("forward", *_describe(matrices, kept))
     return work.bind(_arrays(matrices), [(_new if kept and i == work.kept else room)(i, (n,), np.dtype(np.uint8))
-                                      for i, n in enumerate(work.nbytes)], kept)
+                                         for i, n in enumerate(work.nbytes)], kept)
 
 
 @cached(1024)

@@ -44,7 +44,7 @@ class LRScheduler(Checked):
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(f"{type(self).__name__}: expected an optimizer of experimental.optim, got "
-                            f"{type(optimizer).__name__}")
+                                f"{type(optimizer).__name__}")
         if last_epoch < -1:
             raise ArgumentError(f"{type(self).__name__}: last_epoch must be an int of -1 at least, got {last_epoch!r}")
         for i, (group, rate) in enumerate(zip(optimizer.param_groups, optimizer.lrs)):
@@ -461,7 +461,7 @@ class ReduceLROnPlateau(Checked):
                  min_lr: float | Sequence[float] = 0, eps: float = 1e-8):
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(f"ReduceLROnPlateau: expected an optimizer of experimental.optim, got "
-                            f"{type(optimizer).__name__}")
+                                f"{type(optimizer).__name__}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
             raise ArgumentError(f"ReduceLROnPlateau: expected mode 'min' or 'max' and threshold_mode 'rel' or 'abs', "
                                 f"got {mode!r} and {threshold_mode!r}")

@@ -44,7 +44,7 @@ def col2im(node: Node, x: Any, image_shape: Host, block_shape: Host, *, dilation
     canvas = ops._backward_gather_nd(moved, node.lift(np.stack(places).astype(np.int64)), canvas)
     canvas = ops.transpose(canvas, axes=(count, count + 1, *range(count)))
     return padded(node, canvas, all_axes(node, canvas, [-pad for pad in pads[:count]],
-                                          [-pad for pad in pads[count:]]), 0, "constant")
+                                         [-pad for pad in pads[count:]]), 0, "constant")
 
 
 _NEAREST: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -262,7 +262,7 @@ def average_pool(node: Node, x: Any, *, kernel_shape: Any, auto_pad: str = "NOTS
     if result is not None:
         rate = windows.counts(1) / windows.counts(0)
         return ops.broadcast_mul(result, node.lift(rate.astype(node.dtype(x)).reshape((1,) * (node.rank(x) - rate.ndim)
-                                                                                    + rate.shape)))
+                                                                                      + rate.shape)))
     total = ops._np_sum(windows.of(node, x, 0), axis=-1)
     return ops.broadcast_div(total, node.lift(windows.counts(count_include_pad).astype(node.dtype(x))))
 
