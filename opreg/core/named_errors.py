@@ -90,10 +90,12 @@ def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, 
         return error
     if isinstance(error, OSError):  # it names the file
         return as_op_error(error)
+    names = [name]
     if name in _CONSTRUCTORS:
         made = args[0] if isinstance(args[0], type) else type(args[0])
         name = next(cls.__name__ for cls in made.__mro__ if cls.__module__.startswith("opreg."))
-    begins = re.match(rf"(operator |\w+\.)?{name}\b", str(error))
+        names = [made.__name__, name]  # the user's class, and ours
+    begins = re.match(rf"(operator |\w+\.)?({'|'.join(names)})\b", str(error))
     if args and next(iter(signature.parameters), "") in ("self", "cls"):
         name, args = name if function.__name__ in _CONSTRUCTORS else f"{type(args[0]).__name__}.{name}", args[1:]
         signature = signature.replace(parameters=[*signature.parameters.values()][1:])
