@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["CUT", "by_rule", "filled_gradients", "fit_gradient", "push", "walk"]
 
 _SINGLE_INPUT = (True,)
-# The missing gradient of an output. None is the gradient of a loss, which needs none.
-_UNREACHED = object()
 
 
 class _Cut(threading.local):
@@ -129,7 +127,8 @@ def _stretches(shape: Shape, target: Shape) -> bool:
 def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
          differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
          add: Callable[[tuple[N, int], G, G], G], live: Collection[N] | None = None) -> dict[tuple[N, int], G | None]:
-    """Gradients of the sum of heads, weighted by seeds.
+    """Gradients of the sum of heads, weighted by seeds. A loss on which heads depend adds its gradient even if no
+    gradient reaches it, as in MXNet: behind BlockGrad or argmax, for example.
 
     Parameters
     ----------
@@ -175,17 +174,13 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
             continue
         take = grads.get if node in targets else grads.pop
         if node.count == 1:
-            g = take((node, 0), _UNREACHED)
-            if g is _UNREACHED or g is None:
-                if (g is _UNREACHED and not op.traits.hooks) or not op.loss(node.attrs):
-                    continue
-                g = None
+            g = take((node, 0), None)
+            if g is None and not op.loss(node.attrs):
+                continue
             out_grads = [g]
         else:
-            entering = [take((node, i), _UNREACHED) for i in range(node.count)]
-            out_grads = [None if g is _UNREACHED else g for g in entering]
-            if all(g is None for g in out_grads) and (
-                    (all(g is _UNREACHED for g in entering) and not op.traits.hooks) or not op.loss(node.attrs)):
+            out_grads = [take((node, i), None) for i in range(node.count)]
+            if all(g is None for g in out_grads) and not op.loss(node.attrs):
                 continue
         inputs = node.inputs
         needs = _SINGLE_INPUT if len(inputs) == 1 and inputs[0][0] in live else tuple(

@@ -233,3 +233,55 @@ def test_value_dependent_shapes_have_head_gradients():
     for wrong, words in ((mx.nd.ones((3, 4)), r"a_output has shape"), (head(dtype="float64"), "a_output has dtype")):
         with pytest.raises(mx.MXNetError, match=words):
             masked().bind(mx.cpu(), {"x": x, "mask": mask}, {"x": dx}, head_grads=[wrong])
+
+
+class _Five(mx.operator.CustomOp):
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        self.assign(in_grad[0], req[0], 5)
+
+
+@mx.operator.register("_example_five")
+class _FiveProp(mx.operator.CustomOpProp):
+    def __init__(self):
+        super().__init__(need_top_grad=False)
+
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return _Five()
+
+
+# a loss, and its gradient at 3
+LOSSES = {"MakeLoss": (lambda F, x: F.MakeLoss(x * x), 6),
+          "Custom": (lambda F, x: F.Custom(x, op_type="_example_five"), 5),
+          "LinearRegressionOutput": (lambda F, x: F.LinearRegressionOutput(x, F.zeros_like(x)), 3)}
+# operators through which no gradient passes, and the gradient that the input has beside that of the loss
+BEHIND = {"BlockGrad": (lambda F, loss, x: F.BlockGrad(loss), 0), ">": (lambda F, loss, x: loss > 0, 0),
+          "argmax": (lambda F, loss, x: F.argmax(loss, axis=1), 0),
+          "zeros_like": (lambda F, loss, x: F.zeros_like(loss), 0),
+          "where": (lambda F, loss, x: F.where(F.BlockGrad(loss) > 0, x, x), 1),
+          "slice_like": (lambda F, loss, x: F.slice_like(x * 1, loss), 1)}
+
+
+@pytest.mark.parametrize("way", ["executor", "tape", "block"])
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_has_its_gradient_behind_operators_that_pass_none(loss, behind, way):
+    (make, own), (use, rest) = LOSSES[loss], BEHIND[behind]
+    x = mx.nd.full((1, 1), 3)
+    x.attach_grad()
+
+    def compute(F, x):
+        return use(F, make(F, x), x)
+
+    if way == "executor":
+        executor = compute(mx.sym, mx.sym.Variable("x")).bind(mx.cpu(), {"x": x}, {"x": x.grad})
+        executor.backward([mx.nd.ones_like(out) for out in executor.forward(is_train=True)])
+    else:
+        block = mx.gluon.nn.HybridLambda(compute)
+        block.hybridize(way == "block")
+        with mx.autograd.record():
+            result = block(x)
+        result.backward()
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[own + rest]])
