@@ -5,6 +5,7 @@ Each rule is NumPy's own definition over traced arrays, which act as NumPy's; im
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from opreg.core.rules import enter_under
 from opreg.core.spec import check_axis
 from opreg.core.tracing import TraceError
 
-from .traced_numpy import FUNCTIONS, _array, _common_dtype, _dummy, _value
+from .traced_numpy import FUNCTIONS, _array, _common_dtype, _dummy, _is_traced, _value
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -72,12 +73,17 @@ def ptp(body: BodyTracer, a: ArrayLike, axis: Any = None, *, keepdims: bool = Fa
 # -------------------------------------------------------------------------------------------------- parts
 
 
+def _known(indices: Any) -> Any:
+    """Indices or a number, on which shapes depend; an error if they are traced."""
+    return operator.index(indices) if _is_traced(indices) else indices
+
+
 @_named("array_split")
 def array_split(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts along an axis."""
     array = _trace_argument(body, ary)
     axis = check_axis(axis, array.ndim)
-    parts = np.array_split(np.arange(array.shape[axis]), indices_or_sections)
+    parts = np.array_split(np.arange(array.shape[axis]), _known(indices_or_sections))
     before = [slice(None)] * axis
     return [array[(*before, slice(int(part[0]), int(part[-1]) + 1) if part.size else slice(0))] for part in parts]
 
@@ -89,7 +95,7 @@ def _splits(name: str, axis: int | None = None) -> None:
     def rule(body: BodyTracer, ary: ArrayLike, indices_or_sections: Any, *arguments: int, **word: int) -> list[Any]:
         array = _trace_argument(body, ary)
         # a call with a dummy array, for NumPy's errors
-        function(_dummy(array.spec), indices_or_sections, *arguments, **word)
+        function(_dummy(array.spec), _known(indices_or_sections), *arguments, **word)
         along = [*arguments, *word.values(), 0][0] if axis is None else axis if array.ndim > 1 or axis != 1 else 0
         return array_split(body, array, indices_or_sections, along)
 
@@ -111,7 +117,7 @@ def delete(body: BodyTracer, arr: ArrayLike, obj: Any, axis: int | None = None) 
     """The array without the elements at some indices along an axis."""
     array = _trace_argument(body, arr)
     array, axis = (array.reshape(-1), 0) if axis is None else (array, check_axis(axis, array.ndim))
-    return np.take(array, np.delete(np.arange(array.shape[axis]), obj), axis=axis)
+    return np.take(array, np.delete(np.arange(array.shape[axis]), _known(obj)), axis=axis)
 
 
 @_named("pad")

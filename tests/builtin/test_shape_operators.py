@@ -339,6 +339,14 @@ def test_large_arrays_with_a_short_last_axis_are_transposed(shape, axes, dtype):
 # -------------------------------------------------------------------------------------------------- topk
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3), (0,)])
+@pytest.mark.parametrize("function", ["sort", "argsort"])
+def test_empty_arrays_are_sorted(function, shape):
+    for axis in (0, -1, None):
+        result, expected = (getattr(each, function)(each.zeros(shape), axis=axis) for each in (nd, np))
+        assert result.shape == expected.shape
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
 @pytest.mark.parametrize("odd", [None, -0.0, np.inf, np.nan])
 @pytest.mark.parametrize(("axis", "is_ascend"), [(-1, False), (0, True), (1, False), (None, True)])

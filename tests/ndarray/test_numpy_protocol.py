@@ -112,6 +112,16 @@ def test_functions_without_an_operator_are_refused(name, way):
     assert "operator of nd" in str(caught.value) if way == "NDArray" else "function of ops" in str(caught.value)
 
 
+@pytest.mark.parametrize("function", [np.split, np.array_split, np.vsplit, np.delete])
+@pytest.mark.parametrize("places", [1.0, [1.0, 2.0]])
+def test_recorded_places_of_cuts_are_refused(function, places):
+    x, indices = mx.np.array(X), mx.np.array(places)
+    for each in (x, indices):
+        each.attach_grad()
+    with autograd.record(), pytest.raises(OpError, match="an index reads elements"):
+        function(x, indices)
+
+
 @pytest.mark.parametrize("make", [lambda: nd.array(X, dtype="float64"), lambda: nn.Tensor(X)])
 def test_unrecorded_arrays_use_numpys_functions(make):
     x = make()

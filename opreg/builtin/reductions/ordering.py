@@ -42,10 +42,11 @@ def _sorting_indices(xp: ArrayModule, data: Array, axis: int | None, is_ascend: 
 
 def _first_sorting_indices(xp: ArrayModule, data: Array, axis: int | None, is_ascend: bool, k: int
                            ) -> tuple[Array, Array, int]:
-    """The first ``k`` of ``_sorting_indices`` along the axis. Few of many are found by a partition, and only
-    they are sorted."""
+    """The first ``k`` of ``_sorting_indices`` along the axis, or all if ``k`` is less than one. Few of many are found
+    by a partition, and only they are sorted."""
     shape, place = axis_from_front(data.shape, axis)
     length, kind = shape[place], data.dtype.kind if data.dtype.isbuiltin == 1 else ""
+    k = k if k > 0 else length
     if xp is not np or data.size < _MANY or k * _FEW > length or kind not in ("f", "i", "u") or (
             kind == "f" and np.isnan(np.max(data))):
         places, data, place = _sorting_indices(xp, data, axis, is_ascend)
@@ -131,7 +132,7 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
     @op.kernel()  # no body: no other operator returns indices in sorted order
     def ranking_xp(xp, data, *, axis, is_ascend, k=0, ret_typ=ret_typ, dtype=np.int32):
         shape = data.shape
-        places, data, axis = _first_sorting_indices(xp, data, axis, is_ascend, k if k > 0 else data.size)
+        places, data, axis = _first_sorting_indices(xp, data, axis, is_ascend, k)
         if ret_typ == "indices":
             return places
         if ret_typ == "mask":
