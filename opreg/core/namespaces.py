@@ -54,13 +54,17 @@ def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None 
         The number of bins of equal width, or the edges of the bins.
     range : (float, float), optional
         The lower edge of the first bin and the upper edge of the last one, if ``bins`` is a number. By default these
-        are the smallest and the largest element of an NDArray.
+        are the smallest and the largest element of an NDArray (half a unit away from it if there is one value), and
+        both results are float32, as in MXNet.
     """
     if isinstance(bins, Value):
         return ops._histogram(a, bins)
-    if range is None:
-        range = (float(a.min()), float(a.max()))
-    return ops._histogram(a, bin_cnt=bins, range=range)
+    if range is not None:
+        return ops._histogram(a, bin_cnt=bins, range=range)
+    least, most = float(a.min()), float(a.max())
+    margin = 0.5 if least == most else 0.0
+    results = ops._histogram(ops.Cast(a, dtype="float64"), bin_cnt=bins, range=(least - margin, most + margin))
+    return [ops.Cast(result, dtype="float32") for result in results]
 
 
 def isnan(data: V) -> V:
