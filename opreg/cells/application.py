@@ -254,12 +254,12 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
     trace.take_new()
 
     count = record.count
-    before = trace.values
-    trace.values = dict(before)
+    before, shown = trace.values, dict(trace.values)
     captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
     for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
         if isinstance(array, NDArray):
-            trace.values[id(array)] = trace.rule_value(symbol, spec)
+            shown[id(array)] = trace.rule_value(symbol, spec)
+    trace.values = dict(shown)
     try:
         with trace:
             gradients, weights = record.compute([None if g is None else trace.rule_value(g, spec)
@@ -269,7 +269,8 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
                      for g in (*gradients, *weights)]
     finally:
-        trace.values = before
+        assigned = {key: value for key, value in trace.values.items() if value is not shown.get(key)}
+        trace.values = {**before, **assigned}
     return every[:len(gradients)], every[len(gradients):]
 
 
