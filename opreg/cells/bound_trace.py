@@ -117,7 +117,8 @@ class BoundTrace:
         self.orders = memory.orders(set(self.plan.contexts.values()))
         if numbers:
             check_numbers(self.plan, numbers)
-        self.quiet = not traced.calls
+        # Users' code, which a plan with draws may have, reads context variables of its caller.
+        self.quiet = not (self.plan.draws or any(node.op is PYTHON for node in trace.nodes))
         self.differentiates = trace.differentiates
         self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]

@@ -333,7 +333,8 @@ def test_construct_may_assign(run):
     (lambda self, a: a * 2, lambda cell, a: cell(a)), (lambda self, a: a * self.w, lambda cell, a: cell(a)),
     (lambda self, a: a * 2, lambda cell, a: cell(a) * cell.w), (lambda self, a: a * 2, lambda cell, a: cell(cell(a))),
     (lambda self, a: a * 2, lambda cell, a: cell(a) * assign(cell.w, cell.w * 2))],
-    ids=["nothing else reads it", "construct reads it", "the function reads it", "two calls", "the function assigns it"])
+    ids=["nothing else reads it", "construct reads it", "the function reads it", "two calls",
+         "the function assigns it"])
 def test_bprop_may_assign(construct, calls, way):
     cell, other = [cell_of(construct, lambda self, a, out, dout: dout * assign(self.w, self.w + 1) * self.w,
                            w=Parameter(Tensor([1.0]), name="w")) for _ in range(2)]
