@@ -80,10 +80,23 @@ def custom(x: Any) -> Any:
     return home.Custom(x, op_type="_example_context_scaling")
 
 
+@define(name="_example_context_traced", traced=True)
+def traced(x):
+    return x * SCALE.get()
+
+
+def looped(x: Any) -> Any:
+    """A traced operator in the body of a loop or branch, which is compared with what it read before each run."""
+    if isinstance(x, sym.Symbol) or type(x) is nd.NDArray:
+        return (sym if isinstance(x, sym.Symbol) else nd).contrib.foreach(lambda row, _: (traced(row), _), x, [])[0]
+    return ops.cond(x.sum() > 0, lambda: traced(x), lambda: x)
+
+
 #: Functions that call Python code in a graph.
 FUNCTIONS: dict[str, Callable[[], Any]] = {
     "CustomOp": lambda: custom,
     "function": lambda: scaled,
+    "body of a loop": lambda: looped,
     "forward hook": lambda: hooked("register_forward_hook", lambda cell, ins, out: out * scale()),
     "forward pre hook": lambda: hooked("register_forward_pre_hook", lambda cell, ins: ins[0] * scale()),
     "backward hook": lambda: hooked("register_backward_hook", lambda cell, gin, gout: (gin[0] * scale(),)),
@@ -106,7 +119,7 @@ def gradient(function: Callable) -> Callable[[], Any]:
 def block_gradient(block: Callable) -> Callable[[], Any]:
     """A call of a block, and its gradient."""
     def run() -> Any:
-        x = nd.array([1.0, 2.0])
+        x = nd.array([[1.0], [2.0]])
         x.attach_grad()
         with autograd.record():
             y = block(x)
