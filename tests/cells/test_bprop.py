@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -517,6 +518,25 @@ def test_wrong_shapes_of_a_symbol_are_found_at_bind(returned, expected):
     executor.forward(is_train=True)
     executor.backward(NDArray(np.ones((2, 3), np.float32)))
     np.testing.assert_array_equal(executor.grad_dict["a"].asnumpy(), expected)
+
+
+def test_an_executor_follows_what_bprop_reads():
+    owner = types.SimpleNamespace(factor=1.0)
+    executor = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: dout * owner.factor).to_symbol().simple_bind(
+        cpu(), a=(2,))
+    for factor in (1.0, 5.0, 7.0):
+        owner.factor = factor
+        executor.forward(is_train=True)
+        executor.backward(NDArray(np.ones(2, np.float32)))
+        assert executor.grad_dict["a"].asnumpy().tolist() == [factor] * 2
+
+
+@pytest.mark.parametrize("weight", [Parameter(Tensor([2.0]), name="scale"), Tensor([2.0])])
+def test_bprop_in_a_symbol_refuses_tensors_that_are_no_inputs(weight):
+    executor = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: dout * weight).to_symbol().simple_bind(
+        cpu(), a=(2,))
+    with pytest.raises(RuntimeError, match=r"reads (scale|a tensor), which is no input of the Symbol"):
+        executor.forward(is_train=True)
 
 
 # ------------------------------------------------------------------------------------- random values, the mode
