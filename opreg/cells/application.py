@@ -22,7 +22,7 @@ from ..core.registry import ops
 from ..core.rules import as_list
 from ..core.spec import Spec, is_known
 from ..core.tracing import TracedValue
-from ..errors import NotDifferentiableError
+from ..errors import NotDifferentiableError, OpError
 from .parameter import Parameter
 from .python_op import call
 from .state import STATE
@@ -99,6 +99,9 @@ class Application:
         """Whether the gradient runs as Python, on values, also in a graph."""
         return False
 
+    def version(self) -> None:
+        """No version of the values that the user's function reads: it may read any."""
+
     def __repr__(self) -> str:
         return self.kind
 
@@ -114,6 +117,20 @@ class Application:
                  ) -> Gradients:
         """Call the user's function."""
         raise NotImplementedError
+
+
+class _Attrs(dict[str, Any]):
+    """The attributes of an application, whose gradient is a user's function. A pass that traces it observes what it
+    reads from outside."""
+
+    @property
+    def title(self) -> str:
+        """Its name in warnings."""
+        return f"the gradient of {self['record'].title}"
+
+    def outside(self) -> Application:
+        """The application, whose reads no byte code tells."""
+        return self["record"]
 
 
 def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
@@ -158,7 +175,7 @@ def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequ
         entry = body.outer[variable]._entry  # the user's function gives no gradient of a captured value
         entries.append(entry if i in moved or id(array) in internal else trace.block_gradient(entry))
     body.close()
-    node = trace.add(op, {"record": application}, entries, {op.name.strip("_"): application.kind})
+    node = trace.add(op, _Attrs(record=application), entries, {op.name.strip("_"): application.kind})
     for i, (parameter, _) in enumerate(assigned, len(heads)):
         trace.assign(parameter, trace.wrap((node, i)))
     results = [trace.wrap((node, i)) for i in range(application.visible)]
@@ -246,20 +263,20 @@ def saved_tensor_error(title: str) -> str:
 def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | None], ins: Sequence[TracedValue],
                       outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients as further nodes: the user's function is traced."""
-    trace = STATE.trace
-    if trace is None:  # an executor traces this, so the nodes join those of the gradient
+    trace, by_executor = STATE.trace, STATE.trace is None
+    if trace is None:  # the nodes join those of the gradient
         trace = FunctionTracer(record.title, nodes=outs[0]._tracer.nodes)
         trace.symbolic, trace.mode, trace.assigns = True, True, False
         trace.skip()
     trace.take_new()
 
     count = record.count
-    before = trace.values
-    trace.values = dict(before)
+    before, shown = trace.values, dict(trace.values)
     captured_specs = [record.body.specs[node][0] for node in record.captured]  # type: ignore[union-attr]
     for array, symbol, spec in zip(record.arrays, ins[count:], captured_specs):
         if isinstance(array, NDArray):
-            trace.values[id(array)] = trace.rule_value(symbol, spec)
+            shown[id(array)] = trace.rule_value(symbol, spec)
+    trace.values = dict(shown)
     try:
         with trace:
             gradients, weights = record.compute([None if g is None else trace.rule_value(g, spec)
@@ -268,8 +285,13 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
                                                 list(map(trace.rule_value, outs, record.outs)))
             every = [None if g is None else TracedValue(outs[0]._tracer, trace.read(g)._entry)
                      for g in (*gradients, *weights)]
+        if by_executor and trace.arrays:
+            read = " and ".join(getattr(array, "name", "a tensor") for array in trace.arrays.values())
+            raise OpError(f"the gradient of {record.title} reads {read}, which is no input of the Symbol: make it an "
+                          "input of the Cell, or compile the Cell with jit")
     finally:
-        trace.values = before
+        assigned = {key: value for key, value in trace.values.items() if value is not shown.get(key)}
+        trace.values = {**before, **assigned}
     return every[:len(gradients)], every[len(gradients):]
 
 

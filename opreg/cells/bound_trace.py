@@ -20,6 +20,7 @@ from opreg.symbol.inspect.finite import check_numbers
 from opreg.symbol.plan import Segment
 from opreg.symbol.program import Bound, Program
 
+from ..core.effects import may_run_python
 from ..core.gradient import CUT
 from ..core.graph import Entry, Graph, Node
 from ..core.launch import ANEW
@@ -117,7 +118,9 @@ class BoundTrace:
         self.orders = memory.orders(set(self.plan.contexts.values()))
         if numbers:
             check_numbers(self.plan, numbers)
-        self.quiet = not traced.calls
+        # Users' code reads and sets the context variables of its caller.
+        self.quiet = not any(node.op is PYTHON or (node.op is not None and may_run_python(node.op))
+                             for node in trace.nodes)
         self.differentiates = trace.differentiates
         self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
         self.outside = [array for array, _ in traced.captured]

@@ -10,12 +10,17 @@ from .rules import Attrs
 if TYPE_CHECKING:
     from .op import Op
 
-__all__ = ["draws", "changed_states", "opaque", "runs_unread", "varies"]
+__all__ = ["draws", "changed_states", "may_run_python", "opaque", "runs_unread", "varies"]
 
 
 def opaque(op: Op) -> bool:
     """Whether the operator runs users' Python code, whose random draws and changes of states are unknown."""
     return op.where is not None and bool(op.kernels) and op.kernels[0].bound and not op.traits.traced
+
+
+def may_run_python(op: Op) -> bool:
+    """Whether the operator may run users' Python code: its own, or that of bodies which it holds, as loops do."""
+    return opaque(op) or op.rules.chance is not None
 
 
 def varies(op: Op) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -327,6 +328,22 @@ def test_construct_may_assign(run):
     assert numbers(function(x())) == [18] * 3 and numbers(cell.count) == [4]
 
 
+@pytest.mark.parametrize("way", [lambda f: jit(grad(f)), lambda f: grad(jit(f))],
+                         ids=["compiled gradient", "gradient of a compiled function"])
+@pytest.mark.parametrize("construct, calls", [
+    (lambda self, a: a * 2, lambda cell, a: cell(a)), (lambda self, a: a * self.w, lambda cell, a: cell(a)),
+    (lambda self, a: a * 2, lambda cell, a: cell(a) * cell.w), (lambda self, a: a * 2, lambda cell, a: cell(cell(a))),
+    (lambda self, a: a * 2, lambda cell, a: cell(a) * assign(cell.w, cell.w * 2))],
+    ids=["nothing else reads it", "construct reads it", "the function reads it", "two calls",
+         "the function assigns it"])
+def test_bprop_may_assign(construct, calls, way):
+    cell, other = [cell_of(construct, lambda self, a, out, dout: dout * assign(self.w, self.w + 1) * self.w,
+                           w=Parameter(Tensor([1.0]), name="w")) for _ in range(2)]
+    found, expected = way(lambda a: calls(cell, a)), grad(lambda a: calls(other, a))
+    for _ in range(3):
+        assert (numbers(found(x())), numbers(cell.w)) == (numbers(expected(x())), numbers(other.w))
+
+
 # ------------------------------------------------------------------------------------------ nesting and order
 
 
@@ -501,6 +518,25 @@ def test_wrong_shapes_of_a_symbol_are_found_at_bind(returned, expected):
     executor.forward(is_train=True)
     executor.backward(NDArray(np.ones((2, 3), np.float32)))
     np.testing.assert_array_equal(executor.grad_dict["a"].asnumpy(), expected)
+
+
+def test_an_executor_follows_what_bprop_reads():
+    owner = types.SimpleNamespace(factor=1.0)
+    executor = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: dout * owner.factor).to_symbol().simple_bind(
+        cpu(), a=(2,))
+    for factor in (1.0, 5.0, 7.0):
+        owner.factor = factor
+        executor.forward(is_train=True)
+        executor.backward(NDArray(np.ones(2, np.float32)))
+        assert executor.grad_dict["a"].asnumpy().tolist() == [factor] * 2
+
+
+@pytest.mark.parametrize("weight", [Parameter(Tensor([2.0]), name="scale"), Tensor([2.0])])
+def test_bprop_in_a_symbol_refuses_tensors_that_are_no_inputs(weight):
+    executor = cell_of(lambda self, a: a * 2, lambda self, a, out, dout: dout * weight).to_symbol().simple_bind(
+        cpu(), a=(2,))
+    with pytest.raises(RuntimeError, match=r"reads (scale|a tensor), which is no input of the Symbol"):
+        executor.forward(is_train=True)
 
 
 # ------------------------------------------------------------------------------------- random values, the mode
