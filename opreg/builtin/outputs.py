@@ -14,9 +14,9 @@ from ..core.spec import Shape, common_dtype, is_floating, is_narrow, unify
 from ..errors import DTypeError
 from ..typing import Array, ArrayModule
 
-__all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_input_shape", "declare_array_function",
-           "like_inputs", "names_of_outputs", "as_output", "common_shape", "one_of", "common_floating", "wide", "widen",
-           "in_dtype_of"]
+__all__ = ["add_into", "adjoint_pair", "linear", "declare_gradient", "declare_gradient_shapes", "declare_input_shape",
+           "declare_array_function", "like_inputs", "names_of_outputs", "as_output", "common_shape", "one_of",
+           "common_floating", "wide", "widen", "in_dtype_of"]
 
 
 def _known_to(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
         operator that is its own gradient is both.
     like : bool
         Whether ``back`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
-        ``op``, unless it has one.
+        ``op``, unless it has one, and both name their inputs alike.
     """
 
     @op.grad
@@ -45,13 +45,7 @@ def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
     linear(back, op, slice(1, -1 if like else None))
 
     if like and not back.rules.shaped:
-        @back.infer
-        def pair_back_infer(g: Shape, *rest: Shape, **attrs: Any) -> Shape:
-            *others, x = rest
-            typed = op.complete(_known_to(op, attrs))
-            inferred = op.infer_shapes([x, *others], [None] * len(op.signature.outputs(typed)), typed)[1][0]
-            combined_shape(back.signature.arguments(attrs)[0], g, inferred)
-            return x
+        declare_gradient_shapes(op, back)
 
 
 def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: Sequence[str] = ()) -> None:
@@ -86,6 +80,47 @@ def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: S
         return (other(g, *ins[others], **kwargs), *[None] * (len(ins) - 1))
 
 
+def _place_of(head: str, outputs: Sequence[str]) -> int:
+    """The place of the output that an input of a gradient's operator belongs to, by its name."""
+    return outputs.index(head[2:]) if head[2:] in outputs else 0
+
+
+def _named_results(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
+    """The names of the inputs whose gradients an operator returns."""
+    names = back.signature.outputs(attrs)
+    return inputs[:1] if names == ("output",) else names
+
+
+def declare_gradient_shapes(op: Op, back: Op) -> None:
+    """Derive the shapes of a gradient's operator from those of the operator that it differentiates.
+
+    Parameters
+    ----------
+    op, back : Op
+        The operator, and that of its gradient, which reads all inputs of ``op``. The names of inputs and outputs tell
+        their meaning, as in ``declare_gradient``.
+
+    Examples
+    --------
+    >>> from opreg.core.registry import ops
+    >>> ops._backward_Pooling_v1.infer_shapes([(1, 1, 3), (1, 1, 4), (1, 1, 3)], [None], {"kernel": (2,)})[1]
+    [(1, 1, 4)]
+    """
+
+    @back.infer
+    def named_infer(*shapes: Shape, **attrs: Any) -> list[Shape | None]:
+        names, typed = back.signature.arguments(attrs), op.complete(_known_to(op, attrs))
+        shape_of = dict(zip(names, shapes))
+        inputs, outputs = op.signature.inputs(typed), op.signature.outputs(typed)
+        known_shapes: list[Shape | None] = [shape_of[name] for name in inputs]
+        ins, outs = op.infer_shapes(known_shapes, [None] * len(outputs), typed)
+        for name, shape in shape_of.items():
+            if name not in inputs:
+                combined_shape(name, shape, outs[outputs.index(name) if name in outputs else _place_of(name, outputs)])
+        inferred = dict(zip(inputs, ins))
+        return [inferred[name] for name in _named_results(back, attrs, inputs)]
+
+
 def declare_gradient(op: Op, *backs: Op) -> None:
     """Declare that other operators compute the gradients of an operator; their input and output names tell which.
 
@@ -108,13 +143,6 @@ def declare_gradient(op: Op, *backs: Op) -> None:
     """
     signature = op.signature
 
-    def place_of(head: str, outputs: Sequence[str]) -> int:
-        return outputs.index(head[2:]) if head[2:] in outputs else 0
-
-    def named_results(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
-        names = back.signature.outputs(attrs)
-        return inputs[:1] if names == ("output",) else names
-
     @op.grad
     def named_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], *, needs: Sequence[bool], **attrs: Any) -> list:
         heads = g if isinstance(g, (tuple, list)) else (g,)
@@ -123,12 +151,12 @@ def declare_gradient(op: Op, *backs: Op) -> None:
         gradients: dict[str, Any] = {}
         for back in backs:
             back_attrs = back.complete(_known_to(back, attrs))
-            results = named_results(back, back_attrs, inputs)
+            results = _named_results(back, back_attrs, inputs)
             if not any(need for name, need in zip(inputs, needs) if name in results):
                 continue
             arguments = []
             for name in back.signature.arguments(back_attrs):
-                place = place_of(name, outputs)
+                place = _place_of(name, outputs)
                 arguments.append(values[name] if name in values else
                                  ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
             found = back.current(*arguments, **back_attrs)
@@ -136,22 +164,8 @@ def declare_gradient(op: Op, *backs: Op) -> None:
         return [gradients.get(name) for name in inputs]
 
     for back in backs:
-        if back.rules.shaped or not {*signature.input_names} <= {*back.signature.input_names}:
-            continue
-
-        @back.infer
-        def named_infer(*shapes: Shape, back: Op = back, **attrs: Any) -> list[Shape | None]:
-            names, typed = back.signature.arguments(attrs), op.complete(_known_to(op, attrs))
-            shape_of = dict(zip(names, shapes))
-            inputs, outputs = signature.inputs(typed), signature.outputs(typed)
-            known_shapes: list[Shape | None] = [shape_of[name] for name in inputs]
-            ins, outs = op.infer_shapes(known_shapes, [None] * len(outputs), typed)
-            for name, shape in shape_of.items():
-                if name not in inputs:
-                    place = outputs.index(name) if name in outputs else place_of(name, outputs)
-                    combined_shape(name, shape, outs[place])
-            inferred = dict(zip(inputs, ins))
-            return [inferred[name] for name in named_results(back, attrs, inputs)]
+        if not back.rules.shaped and {*signature.input_names} <= {*back.signature.input_names}:
+            declare_gradient_shapes(op, back)
 
 
 def declare_input_shape(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:

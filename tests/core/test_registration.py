@@ -466,6 +466,8 @@ def test_parameters_are_those_of_the_signature(function: Callable):
      {"g": 0, "g_out_state": 1}),
     ("_backward_softmax_cross_entropy", {}, [(1,), (2, 4), (2,)], {"g": 0}),
     ("_backward_Pooling_v1", {"kernel": (2, 2)}, [(1, 1, 3, 3), (1, 1, 4, 4), (1, 1, 3, 3)], {"g": 0, "maxima": 2}),
+    ("_backward_diag", {"k": 1}, [(2,), (3, 3)], {"g": 0}),
+    ("_backward_subscript", {"key": (slice(None), 0)}, [(2,), (2, 3)], {"g": 0}),
 ])
 def test_gradients_by_name_refuse_other_shapes(name, attrs, shapes, wrong):
     """Gradients of outputs, and outputs, have the shapes that the operator gives them for its inputs."""

@@ -8,7 +8,7 @@ from ...core.attrs import Amount, Fraction
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import BatchedCall, Norm
-from ...core.spec import as_dtype, check_axis, common_dtype
+from ...core.spec import as_dtype, common_dtype
 from ...core.threads import by_rows
 from ...distributed import world
 from ...typing import Array, ArrayModule
@@ -16,14 +16,7 @@ from ..layouts import by_axis
 from ..outputs import common_floating, like_inputs, wide
 from ..samples import fold_samples
 from ..shapes.shape import out_or_empty, stored_in
-from .normalize import layout_of, moments
-
-
-def _batch_fill(ins, outs, *, axis=1):
-    if ins[0] is None:
-        return ins
-    vector = (ins[0][check_axis(axis, len(ins[0]))],)
-    return [ins[0], *[vector] * 4]
+from .normalize import layout_of, moments, vectors_along
 
 
 def _batch_types(ins, outs):
@@ -91,7 +84,7 @@ def _declare_batch_norm(op: Op, *, relu: bool = False, variance: bool = False, p
     ``relu`` sets negative elements to zero. With ``variance`` the third output is the variance, else the inverse
     standard deviation. With ``population`` the moving variance is updated by the unbiased variance.
     """
-    op.fill(_batch_fill)
+    op.fill(vectors_along)
     op.infer(like_inputs(0, 1, 1))
     op.types(_batch_types)
 

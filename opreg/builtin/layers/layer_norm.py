@@ -8,7 +8,6 @@ from typing import Any
 from ...core.attrs import Amount, Positive
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import check_axis
 from ...core.value import Value
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import Sets, gradients, sets
@@ -17,6 +16,7 @@ from ..forms import declare_form
 from ..looped import by_loop, looped
 from ..outputs import like_inputs
 from ..samples import repeat_inputs, shift_axes, size_of
+from .normalize import vectors_along
 
 
 def _with_statistics(dx: Value, loop: Sets, g: Sequence[Value | None], ins: Sequence[Value], outs: Sequence[Value]
@@ -42,12 +42,7 @@ def layer_norm(data, gamma, beta, *, axis: int = -1, eps: Amount = 1e-5, output_
 shift_axes(layer_norm, shared=(1, 2))
 
 
-@layer_norm.fill
-def layer_norm_fill(ins, outs, *, axis):
-    if ins[0] is None:
-        return ins
-    vector = (ins[0][check_axis(axis, len(ins[0]))],)
-    return [ins[0], vector, vector]
+layer_norm.fill(vectors_along)
 
 
 def _layer_norm(x: Any, gamma: Any, beta: Any, *, eps: float) -> Any:

@@ -21,7 +21,7 @@ from ...core.launch import Call, reference
 from ...core.op import Op
 from ...core.registry import declare, ops
 from ...core.rules import Rule
-from ...core.spec import Shape
+from ...core.spec import Shape, check_axis
 from ...core.threads import by_rows
 from ...elementwise.expression import sqrt, square
 from ...elementwise.loops import Loop, Sets, sets
@@ -31,9 +31,15 @@ from ..layouts import by_axis
 from ..looped import by_loop, looped
 from ..outputs import like_inputs, wide
 
-__all__ = ["Layout", "backward_normalize_loop", "layout_of", "moments"]
+__all__ = ["Layout", "backward_normalize_loop", "layout_of", "moments", "vectors_along"]
 
 _ELEMENT, _CHANNEL = RowLayout.ELEMENT, RowLayout.ROW
+
+
+def vectors_along(ins: list, outs: list, *, axis: int = 1) -> list:
+    """The fill rule of an operator whose inputs, but the data, have one value for each position of an axis."""
+    data, *vectors = ins
+    return ins if data is None else [data, *[(data[check_axis(axis, len(data))],)] * len(vectors)]
 
 
 class Layout(NamedTuple):

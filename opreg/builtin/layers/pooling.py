@@ -18,7 +18,7 @@ import numpy as np
 
 from ...backends.blas import share
 from ...core.cache import cached
-from ...core.op import Op, combined_shape
+from ...core.op import Op
 from ...core.processor import processor
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
@@ -26,7 +26,7 @@ from ...core.threads import stretches
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
-from ..outputs import adjoint_pair, like_inputs, linear, wide
+from ..outputs import adjoint_pair, declare_gradient_shapes, like_inputs, linear, wide
 from ..samples import declare_row_samples
 from ..shapes.shape import out_or_empty, stored_in
 from .sliding import Window, channels_first, channels_last, span, spatial, window
@@ -476,12 +476,7 @@ pooling_v1_max = register(Op(
 _declare_maximum_kernel(pooling_v1_max, _spread_from_maxima, first=False)
 
 
-@pooling_v1_max.infer
-def pooling_v1_max_infer(g, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad):
-    shape = _output(data, kernel, stride, pad, global_pool, pooling_convention, None)
-    combined_shape("g", g, shape)
-    combined_shape("maxima", maxima, shape)
-    return data
+declare_gradient_shapes(pooling_v1, pooling_v1_max)
 
 
 @pooling_v1.grad

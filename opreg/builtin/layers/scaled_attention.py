@@ -20,6 +20,7 @@ import numpy as np
 from ...backends.blas import share
 from ...core.attrs import Fraction
 from ...core.launch import Call, Rank
+from ...core.op import Op
 from ...core.registry import declare, get, ops
 from ...core.rules import BatchedCall
 from ...core.spec import ANY, Shape, as_dtype, is_floating, show
@@ -209,11 +210,17 @@ def _merged_samples(ins: Sequence[Any], batched: Sequence[bool], mask: int) -> l
     return merged
 
 
-@scaled_dot_product_attention.vmap
-def attention_vmap(ins, batched, *, p, **attrs):
-    if p:
-        return NotImplemented  # each sample draws its own mask, which its gradient expects
-    return BatchedCall(_merged_samples(ins, batched, 3), {"p": p, **attrs})
+def _declare_samples(op: Op, mask: int) -> None:
+    """Declare the vmap rule of an operator of attention; ``mask`` is the index of the mask."""
+
+    @op.vmap
+    def attention_vmap(ins, batched, *, p, **attrs):
+        if p:
+            return NotImplemented  # each sample draws its own mask, which its gradient expects
+        return BatchedCall(_merged_samples(ins, batched, mask), {"p": p, **attrs})
+
+
+_declare_samples(scaled_dot_product_attention, 3)
 
 
 # ---------------------------------------------------------------------------------------------- gradients
@@ -280,26 +287,22 @@ def _transposed(x: Any) -> Any:
     return ops.swapaxes(x, dim1=2, dim2=3)
 
 
-def _gradients_infer(use_mask: bool, g: Shape, query: Shape, key: Shape, value: Shape, rest: Sequence[Shape], p: float
-                     ) -> list[Shape]:
-    logsum, delta, *others = rest
-    mask = others[:1] if use_mask else []
-    _check_shapes(query, key, value, mask)
-    for name, shape, expected in (("g", g, (*query[:3], value[3])), ("logsum", logsum, query[:3]),
-                                  ("delta", delta, query[:3])):
-        if shape != expected:
-            raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
-    return [query, key, value, *mask]
+def _declare_gradient_shapes(op: Op, results: int) -> None:
+    """Declare the shapes of an operator that returns the gradients of the first ``results`` inputs of attention."""
+
+    @op.infer
+    def gradients_infer(g, query, key, value, logsum, delta, *others, use_mask):
+        mask = others[:1] if use_mask else ()
+        _check_shapes(query, key, value, mask)
+        for name, shape, expected in (("g", g, (*query[:3], value[3])), ("logsum", logsum, query[:3]),
+                                      ("delta", delta, query[:3])):
+            if shape != expected:
+                raise ShapeError(f"{name}: expected shape {show(expected)}, got {show(shape)}")
+        return [query, key, value, *mask][:results]
 
 
-@backward_attention.infer
-def backward_attention_infer(g, query, key, value, *rest, p, use_mask):
-    return _gradients_infer(use_mask, g, query, key, value, rest, p)[:3]
-
-
-@attention_gradients.infer
-def attention_gradients_infer(g, query, key, value, *rest, p, use_mask):
-    return _gradients_infer(use_mask, g, query, key, value, rest, p)
+_declare_gradient_shapes(backward_attention, 3)
+_declare_gradient_shapes(attention_gradients, 4)
 
 
 def _gradient_types(ins, outs, *, use_mask):
@@ -376,11 +379,7 @@ def backward_attention_grad(h, ins, outs, *, needs, causal, scale, p, use_mask, 
     return op.differentiate([*h, *[ops.zeros_like(mask) for mask in ins[6:6 + use_mask]]], ins, outs, use, needs)
 
 
-@backward_attention.vmap
-def backward_attention_vmap(ins, batched, *, p, **attrs):
-    if p:
-        return NotImplemented
-    return BatchedCall(_merged_samples(ins, batched, 6), {"p": p, **attrs})
+_declare_samples(backward_attention, 6)
 
 
 # ------------------------------------------------------------------------------ blocks of queries and keys

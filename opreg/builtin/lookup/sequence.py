@@ -33,9 +33,10 @@ def _check(data: Shape, length: Shape | None, axis: int) -> None:
         raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
 
 
-def _declare_sequence_shapes(op: Op, last: bool = False) -> None:
-    """Declare the shapes of an operator on padded sequences, whose output is like the data, or has only the ``last``
-    step of each sequence."""
+def _declare_sequences(op: Op, steps: int | slice = slice(None)) -> None:
+    """Declare the shapes of an operator on padded sequences, and the view that it returns where none is padded:
+    ``steps`` indexes time."""
+    last = isinstance(steps, int)
 
     @op.fill
     def padded_fill(ins, outs, *, axis):
@@ -49,6 +50,10 @@ def _declare_sequence_shapes(op: Op, last: bool = False) -> None:
         if last:
             check_some(data, axis, data[1 - axis:2 - axis])
         return (data[1 - axis], *data[2:]) if last else data
+
+    @op.view
+    def padded_view(array, *, use_sequence_length, axis):
+        return None if use_sequence_length else array[:, steps] if axis else array[steps]
 
 
 def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Array, Array]:
@@ -66,12 +71,7 @@ def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, v
     """``data`` with ``value`` after the end of each sequence."""
 
 
-_declare_sequence_shapes(sequence_mask)
-
-
-@sequence_mask.view
-def sequence_mask_view(array, *, use_sequence_length):
-    return None if use_sequence_length else array
+_declare_sequences(sequence_mask)
 
 
 def _padding_mask(xp: ArrayModule, data: Array, length: Array | None = None, *, value: float, axis: int, **_: object
@@ -107,12 +107,7 @@ def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, a
     """The last step of each sequence."""
 
 
-_declare_sequence_shapes(sequence_last, last=True)
-
-
-@sequence_last.view
-def sequence_last_view(array, *, use_sequence_length, axis):
-    return None if use_sequence_length else array[:, -1] if axis else array[-1]
+_declare_sequences(sequence_last, -1)
 
 
 declare_reads(sequence_last, lambda xp, data, length=None, *, axis, **_: (data, _last(xp, data.shape, length, axis)))
@@ -142,12 +137,7 @@ def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False
     """Each sequence in reverse order; elements after its end keep their positions."""
 
 
-_declare_sequence_shapes(sequence_reverse)
-
-
-@sequence_reverse.view
-def sequence_reverse_view(array, *, use_sequence_length, axis):
-    return None if use_sequence_length else array[:, ::-1] if axis else array[::-1]
+_declare_sequences(sequence_reverse, slice(None, None, -1))
 
 
 def _backwards(xp: ArrayModule, data: Array, length: Array | None, axis: int) -> tuple:

@@ -179,7 +179,7 @@ def stored_in(result: Array, out: Array | None) -> Array:
     return out
 
 
-def _refill(ins: list, outs: list) -> list:
+def reshape_fill(ins: list, outs: list) -> list:
     """The one unknown dimension of an input, from the number of elements, which input and output share."""
     (data,), (out,) = ins, outs
     if data is None or out is None or not is_known(out) or sum(dim is ANY for dim in data) != 1:
@@ -323,9 +323,7 @@ def reshape(data, *, shape: int | tuple[int, ...] = (), reverse: bool = False,
 declare_reshape(reshape, _target)
 
 
-@reshape.fill
-def reshape_fill(ins, outs):
-    return _refill(ins, outs)
+reshape.fill(reshape_fill)
 
 
 def _like(lhs: Shape, rhs: Shape, *, lhs_begin: int | None, lhs_end: int | None, rhs_begin: int | None,
@@ -373,9 +371,7 @@ def flatten(data):
 declare_reshape(flatten, _rows)
 
 
-@flatten.fill
-def flatten_fill(ins, outs):
-    return _refill(ins, outs)
+flatten.fill(reshape_fill)
 
 
 # ------------------------------------------------------------------------------------ axes of length one

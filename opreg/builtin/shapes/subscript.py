@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.attrs import Key
-from ...core.registry import declare, ops
+from ...core.registry import declare
+from ...core.rules import BatchedCall
 from ...core.spec import Shape, cut_length, holds_any, is_known
 from ...errors import SubscriptError
 from ..outputs import add_into, adjoint_pair, linear
@@ -74,12 +75,6 @@ def _key_of_samples(key: Any) -> tuple[Any, ...] | None:
     return slice(None), *parts
 
 
-@subscript.vmap
-def subscript_vmap(ins, batched, *, key):
-    key = _key_of_samples(key)
-    return NotImplemented if key is None else ops._subscript(ins[0], key=key)
-
-
 @declare(name="_backward_subscript", unread=(1,), cheap=True)
 def subscript_scatter(g, data, *, key: Key):
     """Zeros of the shape of ``data`` with ``g`` added at ``key``; repeated indices add up."""
@@ -95,10 +90,11 @@ def subscript_scatter_xp(xp, g, data, *, key):
     return result
 
 
+@subscript.vmap
 @subscript_scatter.vmap
-def subscript_scatter_vmap(ins, batched, *, key):
+def subscript_vmap(ins, batched, *, key):
     key = _key_of_samples(key)
-    return NotImplemented if key is None else ops._backward_subscript(*repeat_inputs(ins, batched), key=key)
+    return NotImplemented if key is None else BatchedCall(repeat_inputs(ins, batched), {"key": key})
 
 
 @declare(name="_CrossDeviceCopy", cheap=True)

@@ -386,6 +386,8 @@ def _sources(xp: ArrayModule, rois: Array, maxidx: Array, shape: Shape) -> Array
 
 
 declare_scatter(roi_pooling_data, _sources, spare=True)
+declare_form(roi_pooling_data, "(regions, channel, h, w) (regions, 5) (regions, channel, h, w) "
+             "(batch, channel, height, width) -> (batch, channel, height, width)")
 
 
 @composed(name="_backward_ROIPooling_at", types="T,I,J->T")
