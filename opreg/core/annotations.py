@@ -146,5 +146,6 @@ def expected_words(value: object, annotation: object) -> str:
 def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
     """The checks of an annotation's types; none if one of the types has no check."""
     kinds = [each for kind in kinds_of(annotation) for each in kinds_of(_STAND_FOR.get(kind, kind))]
-    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[")) else kind for kind in kinds]
+    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[", "os.PathLike[")) else kind
+             for kind in kinds]
     return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()

@@ -245,7 +245,7 @@ def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
 
 class CheckedMethods(Checked):
     """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
-    methods of users' subclasses stay as they are.
+    methods of users' subclasses stay as they are, and so does ``forward``, whose errors name the block.
 
     Examples
     --------
@@ -257,4 +257,4 @@ class CheckedMethods(Checked):
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
-        _name_errors(cls, lambda name: not name.startswith("_"))
+        _name_errors(cls, lambda name: not name.startswith("_") and name not in ("forward", "hybrid_forward"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import importlib
 import pickle
@@ -35,8 +36,12 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
     def body(x: Any) -> Any:
         return {}["missing"]
 
+    class Mine(collections.UserDict[int, Any]):  # its method is called by one of Python's own
+        def __missing__(self, key: int) -> Any:
+            raise KeyError("mine")
+
     for call in (lambda: ops.vmap(body)(Tensor([1.0])), lambda: ops.grad(body)(Tensor([1.0])),
-                 lambda: third([])):
+                 lambda: third([]), lambda: third(Mine())):
         with pytest.raises(LookupError) as caught:
             call()
         assert type(caught.value) in (KeyError, IndexError) and not hasattr(caught.value, "__notes__")
@@ -50,12 +55,13 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
     (lambda: mx.image.resize_short([[1]], 4), ArgumentError, r"^resize_short: src=\[\[1\]\]: expected an array"),
     (lambda: mx.image.scale_down((8, 8), ("a", 4)), ArgumentError,
      r"^scale_down: size=\('a', 4\): expected a tuple of ints"),
-    (lambda: mx.image.imread(1.5), ArgumentError, "expected the name of a file, got float"),
+    (lambda: mx.image.imread(1.5), ArgumentError, "^imread: filename=1.5: expected text or a path"),
     (lambda: ops.jet(lambda x: x, [3.0], [Tensor([1.0])]), ArgumentError, "^expected tensors, got float"),
     (lambda: ops.jvp(lambda x: x, 3.0, Tensor([1.0])), ArgumentError, "^jvp: input 0 must be a Tensor, got float"),
     (lambda: mx.jacrev(3), ArgumentError, "^jacrev: expected a function or a Cell, got int"),
     (lambda: mx.optimizer.create(3), ArgumentError, "expected a name of a registered optimizer, got int"),
-    (lambda: mx.gluon.nn.Dense(2).register_forward_hook(3), ArgumentError, "expected a function as a hook, got int"),
+    (lambda: mx.gluon.nn.Dense(2).register_forward_hook(3), ArgumentError,
+     "^Dense.register_forward_hook: hook=3: expected a function"),
     (lambda: mx.gluon.data.ArrayDataset(3), ArgumentError, "^ArrayDataset: array 0: expected a list or an array"),
     (lambda: mx.gluon.data.BatchSampler(3, 2), ArgumentError, "^BatchSampler: sampler=3: expected a sampler"),
     (lambda: mx.gluon.data.vision.ImageRecordDataset("a", transform=3), ArgumentError, "transform=3: expected a"),
@@ -123,6 +129,21 @@ def _module() -> Any:
     (lambda: mx.Model(nn.Dense(1, 1)).train(epohc=1), r"^Model.train\(\) takes no keyword 'epohc'. Did you mean"),
     (lambda: mx.dataset.NumpySlicesDataset([1]).batch(), r"^NumpySlicesDataset.batch\(\) needs batch_size"),
     (lambda: mx.kv.create("local").init("a", valeu=1), r"^KVStore.init\(\) takes no keyword 'valeu'"),
+    (lambda: mx.gluon.nn.Dense(2).initialize(ctx="cpu"), "^ctx='cpu': expected a context or a list of contexts"),
+    (lambda: mx.gluon.Parameter("a", shape=(2,)).reset_ctx(3), "^ctx=3: expected a context or a list of contexts"),
+    (lambda: mx.gluon.nn.Dense(2).cast("flot32"), "'flot32' is not a dtype"),
+    (lambda: mx.gluon.nn.BatchNorm().cast("flot32"), "'flot32' is not a dtype"),
+    (lambda: mx.gluon.nn.Sequential().add(mx.gluon.nn.Dense(2), 3),
+     "^Sequential: expected a block as a child, got int"),
+    (lambda: mx.gluon.nn.Sequential().save_parameters(None),
+     "^Sequential.save_parameters: filename=None: expected text or a"),
+    (lambda: mx.gluon.nn.Dense(2).load_parameters(3), "^Dense.load_parameters: filename=3: expected text or a"),
+    (lambda: mx.gluon.nn.Dense(2).apply(None), "^Dense.apply: fn=None: expected a function"),
+    (lambda: mx.gluon.nn.Dense(2).collect_params(3), "^Dense.collect_params: select=3: expected text or None"),
+    (lambda: mx.gluon.Parameter("a", shape=(2,)).set_data(None), "^Parameter.set_data: "),
+    (lambda: mx.optimizer.SGD().set_lr_mult("a"), "^SGD.set_lr_mult: "),
+    (lambda: mx.optimizer.Adam().update(0, OUT, grd=2),
+     r"^Adam.update\(\) takes no keyword 'grd'. Did you mean 'grad'"),
 ])
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
     with pytest.raises(OpError, match=words):
