@@ -90,6 +90,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
     "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (_is_pair(pair) and isinstance(pair[0], str))),
                      "a list of pairs of a name and a shape"),
+    "Optimizer": (lambda value: hasattr(value, "update") or callable(value), "an optimizer"),
     "Settings": (lambda value: _is_mapping(value) or _of_each(_is_pair)(value), "a dict"),
 }
 #: Annotations that stand for others.

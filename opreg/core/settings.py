@@ -238,9 +238,10 @@ class Checked:
 
 def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
     """Make errors of functions of a class name the class, if the functions are opreg's."""
-    for name, function in [*vars(cls).items()]:
+    for name, member in [*vars(cls).items()]:
+        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         if isinstance(function, types.FunctionType) and are_named(name) and is_ours(function):
-            setattr(cls, name, named(function))
+            setattr(cls, name, named(function) if member is function else type(member)(named(function)))
 
 
 class CheckedMethods(Checked):

@@ -39,10 +39,9 @@ def _contexts(ctx: Contexts) -> list[Context]:
     """Contexts as a list; the current one by default."""
     if ctx is None:
         return [current_context()]
-    contexts = [ctx] if isinstance(ctx, Context) or not hasattr(ctx, "__iter__") else [*ctx]
-    for each in contexts:
-        if not isinstance(each, Context):
-            raise BlockError(f"ctx={ctx!r}: expected a context or a list of contexts, as in ctx=mx.cpu()")
+    contexts = [ctx] if isinstance(ctx, Context) else [*ctx] if hasattr(ctx, "__iter__") else []
+    if not contexts or not all(isinstance(each, Context) for each in contexts):
+        raise BlockError(f"ctx={ctx!r}: expected a context or a list of contexts, as in ctx=mx.cpu()")
     return contexts
 
 

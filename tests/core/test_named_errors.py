@@ -59,7 +59,7 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
     (lambda: ops.jet(lambda x: x, [3.0], [Tensor([1.0])]), ArgumentError, "^expected tensors, got float"),
     (lambda: ops.jvp(lambda x: x, 3.0, Tensor([1.0])), ArgumentError, "^jvp: input 0 must be a Tensor, got float"),
     (lambda: mx.jacrev(3), ArgumentError, "^jacrev: expected a function or a Cell, got int"),
-    (lambda: mx.optimizer.create(3), ArgumentError, "expected a name of a registered optimizer, got int"),
+    (lambda: mx.optimizer.create(3), ArgumentError, "^create_optimizer: name=3: expected text"),
     (lambda: mx.gluon.nn.Dense(2).register_forward_hook(3), ArgumentError,
      "^Dense.register_forward_hook: hook=3: expected a function"),
     (lambda: mx.gluon.data.ArrayDataset(3), ArgumentError, "^ArrayDataset: array 0: expected a list or an array"),
@@ -142,12 +142,40 @@ def _module() -> Any:
     (lambda: mx.gluon.nn.Dense(2).collect_params(3), "^Dense.collect_params: select=3: expected text or None"),
     (lambda: mx.gluon.Parameter("a", shape=(2,)).set_data(None), "^Parameter.set_data: "),
     (lambda: mx.optimizer.SGD().set_lr_mult("a"), "^SGD.set_lr_mult: "),
+    (lambda: mx.optimizer.get_updater("sgd"), "^get_updater: optimizer='sgd': expected an optimizer"),
+    (lambda: mx.rnn.LSTMCell(2).unroll("a"), r"^LSTMCell.unroll\(\) needs inputs"),
+    (lambda: mx.dataset.text.Vocab.from_list(None), "^Vocab.from_list: "),
+    (lambda: Tensor([1.0]).sum(axs=1), r"^Tensor.sum\(\) takes no keyword 'axs'. Did you mean 'axis'"),
+    (lambda: Tensor([1.0]).reshape(None), "^Tensor.reshape: "),
+    (lambda: Tensor([1.0]).histc(None), "^histc: bins=None: expected an int"),
+    (lambda: Tensor([1.0]).item("a"), r"^item\('a'\) of shape \(1,\): "),
+    (lambda: mx.nd.ones(2).item(9), r"^item\(9\) of shape \(2,\): index 9 is out of bounds"),
+    (lambda: mx.nd.ones(2).split_v2(None), "^split_v2: indices_or_sections=None: expected an int or a tuple of ints"),
+    (lambda: mx.nd.histogram(None), "^histogram: "),
+    (lambda: mx.nd.divide(1, 0), "^divide of 1 and 0: division by zero"),
+    (lambda: mx.nd.NDArray("a"), "could not convert string to float"),
+    (lambda: mx.np.empty((2 ** 40, 2 ** 20)), "^empty: "),
     (lambda: mx.optimizer.Adam().update(0, OUT, grd=2),
      r"^Adam.update\(\) takes no keyword 'grd'. Did you mean 'grad'"),
 ])
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
     with pytest.raises(OpError, match=words):
         call()
+
+
+def test_functions_of_nd_take_tensors() -> None:
+    x = Tensor([3.0, 4.0])
+    for name, numbers in (("hypot", [5.0, 5.0]), ("maximum", [4.0, 4.0]), ("logical_and", [1.0, 1.0])):
+        for other in (Tensor([4.0, 3.0]), np.float32([4, 3])):
+            assert getattr(mx.nd, name)(x, other).asnumpy().tolist() == numbers
+    assert mx.nd.minimum(x, 3.5).asnumpy().tolist() == [3.0, 3.5]
+
+
+def test_powers_of_large_integers_end() -> None:
+    assert mx.nd.power(2, 10) == 1024 and mx.nd.power(10, 30) == 1e30
+    with pytest.raises(OverflowError, match=r"^power of 10 and 1000000000: ") as caught:
+        mx.nd.power(10, 10 ** 9)
+    assert isinstance(caught.value, OpError)
 
 
 def test_methods_of_users_subclasses_stay_as_they_are() -> None:
