@@ -206,8 +206,8 @@ class Value(metaclass=Patched):
             return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
         refuse_sequence(self, name, other, reflected)
         if name in ("eq", "ne"):  # Python would compare identities, without an error
-            raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
-                            "test for None with `is`")
+            raise ArgumentError(f"== and != compare numbers here, not {type(self).__name__} and "
+                                f"{type(other).__name__}; test for None with `is`")
         return NotImplemented
 
     def __neg__(self) -> Any:

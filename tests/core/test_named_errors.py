@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import collections
 import copy
 import importlib
 import pickle
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,6 +155,10 @@ def _module() -> Any:
     (lambda: mx.nd.ones(2).item(9), r"^item\(9\) of shape \(2,\): index 9 is out of bounds"),
     (lambda: mx.nd.ones(2).split_v2(None), "^split_v2: indices_or_sections=None: expected an int or a tuple of ints"),
     (lambda: mx.nd.histogram(None), "^histogram: "),
+    (lambda: Tensor([1.0]).tensor_split(2 ** 60), "^tensor_split: expected 1 to 65,536 parts"),
+    (lambda: ops.mvlgamma(Tensor([1.0]), 2 ** 40), "^mvlgamma: expected p from 1 to 65,536"),
+    (lambda: mx.operator.define(3), "^define: expected a function, got 3"),  # type: ignore[call-overload]
+    (lambda: mx.operator.define(lambda x: x, name="test_named_error").vmap(3), "^the vmap rule of operator "),
     (lambda: mx.nd.divide(1, 0), "^divide of 1 and 0: division by zero"),
     (lambda: mx.nd.NDArray("a"), "could not convert string to float"),
     (lambda: mx.np.empty((2 ** 40, 2 ** 20)), "^empty: "),
@@ -161,6 +168,14 @@ def _module() -> Any:
 def test_errors_of_methods_name_class_and_method(call: Any, words: str) -> None:
     with pytest.raises(OpError, match=words):
         call()
+
+
+def test_functions_of_ops_raise_errors_of_opreg() -> None:
+    for path in Path(ops.__file__).parent.glob("*.py"):
+        raised = [node.exc.func for node in ast.walk(ast.parse(path.read_text()))
+                  if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)]
+        plain = [each.id for each in raised if isinstance(each, ast.Name) and hasattr(builtins, each.id)]
+        assert {*plain} <= {"NotImplementedError", "AttributeError", "ImportError"}, path
 
 
 def test_functions_of_nd_take_tensors() -> None:
