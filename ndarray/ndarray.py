@@ -107,7 +107,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         if MODE.tracer is not None:
             MODE.tracer.constant(self)
         self._data = data if hasattr(data, "dtype") and hasattr(data, "flags") else np.asarray(data)  # type: ignore
-        if self._data.dtype == object:  # Fractions, which the module statistics passes
+        if self._data.dtype.kind in "OSUMm":  # Fractions, which the module statistics passes; text is an error
             self._data = numbers_of(self._data, _FLOAT32)
         self._ctx = ctx if ctx is not None else cpu()
         self._entry = None

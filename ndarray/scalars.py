@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.spec import show
-from opreg.errors import ShapeError
+from opreg.errors import ShapeError, as_op_error
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +67,12 @@ class ScalarConversions:
         >>> nd.array([2.5]).item(), nd.array([1, 2]).item(1)
         (2.5, 2.0)
         """
-        return self._number("item") if index is None else self.asnumpy().item(index)
+        if index is None:
+            return self._number("item")
+        try:
+            return self.asnumpy().item(index)
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            raise as_op_error(error, f"item({index!r}) of shape {show(self.shape)}") from None
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""

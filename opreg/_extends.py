@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .aliases import inner
 from .core.parameters import signature_of
+from .errors import ArgumentError
 
 __all__ = ["cell_attr_register"]
 
@@ -41,7 +42,7 @@ def cell_attr_register(fn: Callable | None = None, attrs: str | Sequence[str] | 
     """
     names = [attrs] if isinstance(attrs, str) else attrs
     if names is not None and not (isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)):
-        raise ValueError(f"cell_attr_register: attrs must be text or a list of texts, got {attrs!r}")
+        raise ArgumentError(f"cell_attr_register: attrs must be text or a list of texts, got {attrs!r}")
 
     def wrap(init: Callable) -> Callable:
         signature = signature_of(init)

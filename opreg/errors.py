@@ -147,6 +147,8 @@ Place: TypeAlias = tuple[CodeType, int]
 
 # Code outside of this folder is user code.
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+# The folder of Python's own modules; those of libraries are in site-packages inside it.
+_PYTHONS = os.path.dirname(os.__file__) + os.sep
 
 
 def user_line() -> Where | None:
@@ -208,10 +210,18 @@ def is_users(traceback: TracebackType | None) -> bool:
     functions call."""
     while traceback is not None:
         frame = traceback.tb_frame
-        if not frame.f_code.co_filename.startswith(_INSIDE):
-            return frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES
+        if not frame.f_code.co_filename.startswith(_INSIDE) and not _is_of_library(frame):
+            return True
         traceback = traceback.tb_next
     return False
+
+
+def _is_of_library(frame: FrameType) -> bool:
+    """Whether a frame belongs to Python's own modules, or to a library that our kernels call: an error in there is not
+    one of user code."""
+    name = frame.f_code.co_filename
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES or (
+        name.startswith(_PYTHONS) and "site-packages" not in name)
 
 
 def family() -> str:
@@ -254,7 +264,7 @@ def warn(text: str, category: type[Warning] = UserWarning, where: Where | None =
                            registry=_WARNED.setdefault(filename, {}))
 
 
-#: Libraries that our own kernels call: an error in there is not one of user code.
+#: Libraries that our own kernels call.
 _LIBRARIES = frozenset({"numpy", "cupy", "numba", "scipy"})
 
 
@@ -270,7 +280,7 @@ def trim(error: BaseException) -> None:
     inner = entry.tb_next
     while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_INSIDE):
         inner = inner.tb_next
-    if inner is not None and inner.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _LIBRARIES:
+    if inner is not None and not _is_of_library(inner.tb_frame):
         entry.tb_next = inner
 
 

@@ -485,7 +485,7 @@ class Profiler:
     def start(self) -> None:
         """Record from now on; events of earlier stretches are kept."""
         if self._runs:
-            raise RuntimeError("Profiler: it records already; call stop before start")
+            raise OpError("Profiler: it records already; call stop before start")
         trace_events.start(self.events)
         self._runs = True
 

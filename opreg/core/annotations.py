@@ -90,6 +90,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "EvalMetric": (lambda value: hasattr(value, "update"), "a metric"),
     "Descriptions": (_of_each(lambda pair: hasattr(pair, "shape") or (_is_pair(pair) and isinstance(pair[0], str))),
                      "a list of pairs of a name and a shape"),
+    "Optimizer": (lambda value: hasattr(value, "update") or callable(value), "an optimizer"),
     "Settings": (lambda value: _is_mapping(value) or _of_each(_is_pair)(value), "a dict"),
 }
 #: Annotations that stand for others.
@@ -146,5 +147,6 @@ def expected_words(value: object, annotation: object) -> str:
 def _checks_of(annotation: object) -> tuple[tuple[Callable[[object], bool], str], ...]:
     """The checks of an annotation's types; none if one of the types has no check."""
     kinds = [each for kind in kinds_of(annotation) for each in kinds_of(_STAND_FOR.get(kind, kind))]
-    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[")) else kind for kind in kinds]
+    kinds = [kind.partition("[")[0] if kind.startswith(("Callable[", "Mapping[", "os.PathLike[")) else kind
+             for kind in kinds]
     return tuple(_CHECKS[kind] for kind in kinds) if all(kind in _CHECKS for kind in kinds) else ()

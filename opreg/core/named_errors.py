@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from ..errors import (
     ArgumentError,
+    FileFormatError,
     OpError,
     as_op_error,
     is_users,
@@ -73,7 +74,8 @@ def named(function: F, module: str = "") -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, OSError, OpError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, OSError,
+                OpError) as error:
             raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
 
     if module:  # pickle looks a function up in its module, and doctest runs examples of the module's functions
@@ -88,16 +90,16 @@ def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, 
     assert error.__traceback__ is not None
     if is_users(error.__traceback__.tb_next):
         return error
-    if isinstance(error, OSError):  # it names the file
+    if isinstance(error, (OSError, FileFormatError)):  # it names the file
         return as_op_error(error)
     names = [name]
+    made = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else object
     if name in _CONSTRUCTORS:
-        made = args[0] if isinstance(args[0], type) else type(args[0])
         name = next(cls.__name__ for cls in made.__mro__ if cls.__module__.startswith("opreg."))
         names = [made.__name__, name]  # the user's class, and ours
     begins = re.match(rf"(operator |\w+\.)?({'|'.join(names)})\b", str(error))
     if args and next(iter(signature.parameters), "") in ("self", "cls"):
-        name, args = name if function.__name__ in _CONSTRUCTORS else f"{type(args[0]).__name__}.{name}", args[1:]
+        name, args = name if function.__name__ in _CONSTRUCTORS else f"{made.__name__}.{name}", args[1:]
         signature = signature.replace(parameters=[*signature.parameters.values()][1:])
     if isinstance(error, OpError):
         if begins:

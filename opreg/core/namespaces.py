@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ..errors import ArgumentError, ShapeError, did_you_mean
 from .arguments import LateSignature, signature
+from .named_errors import named
 from .op import Op
 from .registry import find, names, nearest, on_names, ops, unknown_operator
 from .value import ARITHMETIC, METHODS, Value, arithmetic
@@ -20,6 +21,7 @@ __all__ = ["Namespace", "give_signature", "front", "public", "user_function", "W
 V = TypeVar("V", bound=Value)
 
 
+@named
 def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, squeeze_axis: bool = False
              ) -> V | list[V]:
     """Split an array or symbol along an axis.
@@ -43,6 +45,7 @@ def split_v2(ary: V, indices_or_sections: int | Sequence[int], axis: int = 0, sq
     return ops._split_v2(ary, indices=(), axis=axis, squeeze_axis=squeeze_axis, sections=indices_or_sections)
 
 
+@named
 def histogram(a: Any, bins: int | Value = 10, range: tuple[float, float] | None = None) -> list[Any]:
     """The histogram of an array: the number of elements in each bin, and the edges of the bins.
 

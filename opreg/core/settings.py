@@ -238,14 +238,15 @@ class Checked:
 
 def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
     """Make errors of functions of a class name the class, if the functions are opreg's."""
-    for name, function in [*vars(cls).items()]:
+    for name, member in [*vars(cls).items()]:
+        function = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         if isinstance(function, types.FunctionType) and are_named(name) and is_ours(function):
-            setattr(cls, name, named(function))
+            setattr(cls, name, named(function) if member is function else type(member)(named(function)))
 
 
 class CheckedMethods(Checked):
     """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
-    methods of users' subclasses stay as they are.
+    methods of users' subclasses stay as they are, and so does ``forward``, whose errors name the block.
 
     Examples
     --------
@@ -257,4 +258,4 @@ class CheckedMethods(Checked):
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
-        _name_errors(cls, lambda name: not name.startswith("_"))
+        _name_errors(cls, lambda name: not name.startswith("_") and name not in ("forward", "hybrid_forward"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Any
 
-from ..errors import did_you_mean
+from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["Traits"]
 
@@ -77,7 +77,7 @@ class Traits:
     def __init__(self, **declared: Any):
         for name, value in declared.items():
             if name not in Traits.__annotations__:
-                raise TypeError(f"operators have no trait {name!r}. {did_you_mean(name, Traits.__annotations__)}")
+                raise ArgumentError(f"operators have no trait {name!r}. {did_you_mean(name, Traits.__annotations__)}")
             kind = type(getattr(Traits, name))
             setattr(self, name, kind(value) if kind in (tuple, frozenset) else value)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, as_op_error
 from .arguments import LateSignature, method_signature, ordered_inputs, split
 from .dispatch import apply
 from .op import Op
@@ -48,17 +48,20 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
     "lt": ("_npi_less", "_npi_less_scalar", "_npi_greater_scalar"),
     "le": ("_npi_less_equal", "_npi_less_equal_scalar", "_npi_greater_equal_scalar"),
 }
-#: ``BINARY`` with NumPy's remainder: by zero it is NaN, not zero as in MXNet.
-FORMS = {**BINARY, "mod": ("_numpy_mod", "_numpy_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
 #: Python's bitwise operators: on booleans, and on integers.
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
+
+def _power(base: Any, exponent: Any) -> Any:
+    """A power; one of integers that has more than 64 bits is a float, since the exact one may take hours."""
+    return (float(base) if isinstance(base, int) and exponent * base.bit_length() > 64 else base) ** exponent
+
 
 #: Functions of two operands, arrays, symbols or scalars: the key in ``BINARY``, and the function for two scalars.
 ARITHMETIC: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "add": ("add", operator.add), "subtract": ("sub", operator.sub), "multiply": ("mul", operator.mul),
     "divide": ("truediv", operator.truediv), "true_divide": ("truediv", operator.truediv),
-    "modulo": ("mod", operator.mod), "power": ("pow", operator.pow), "pow": ("pow", operator.pow),
+    "modulo": ("mod", operator.mod), "power": ("pow", _power), "pow": ("pow", _power),
     "maximum": ("maximum", max), "minimum": ("minimum", min), "hypot": ("hypot", math.hypot),
     "equal": ("eq", operator.eq), "not_equal": ("ne", operator.ne),
     "greater": ("gt", operator.gt), "greater_equal": ("ge", operator.ge),
@@ -91,6 +94,9 @@ def forms(name: str) -> tuple[str, str, str, str]:
     return BINARY.get(name) or (f"_{name}", f"broadcast_{name}", f"_{name}_scalar", f"_{name}_scalar")
 
 
+#: The four operators of each key for tensors, with NumPy's remainder: by zero it is NaN, not zero as in MXNet.
+FORMS = {**{name: forms(name) for name, _ in ARITHMETIC.values()},
+         "mod": ("_numpy_mod", "_numpy_mod", "_npi_mod_scalar", "_npi_rmod_scalar")}
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "mod": "%", "pow": "**", "eq": "==", "ne": "!=",
           "gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 
@@ -200,8 +206,8 @@ class Value(metaclass=Patched):
             return getattr(ops, scalar_left if reflected else scalar)(self, scalar=number)
         refuse_sequence(self, name, other, reflected)
         if name in ("eq", "ne"):  # Python would compare identities, without an error
-            raise TypeError(f"== and != compare numbers here, not {type(self).__name__} and {type(other).__name__}; "
-                            "test for None with `is`")
+            raise ArgumentError(f"== and != compare numbers here, not {type(self).__name__} and "
+                                f"{type(other).__name__}; test for None with `is`")
         return NotImplemented
 
     def __neg__(self) -> Any:
@@ -226,7 +232,10 @@ def arithmetic(title: str) -> Callable:
         elif isinstance(rhs, Value):
             value = rhs._binary(name, lhs, True)
         elif isinstance(lhs, numbers.Real) and isinstance(rhs, numbers.Real):
-            result = of_numbers(lhs, rhs)
+            try:
+                result = of_numbers(lhs, rhs)
+            except ArithmeticError as error:
+                raise as_op_error(error, f"{title} of {lhs} and {rhs}") from None
             return int(result) if isinstance(result, bool) else result
         else:
             value = NotImplemented

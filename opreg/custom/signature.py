@@ -14,7 +14,7 @@ from ..core.op import Op
 from ..core.parameters import annotations_of, signature_of
 from ..core.signature import GIVEN_INPUTS
 from ..core.spec import as_dtype
-from ..errors import ArgumentError, DTypeError, Where, did_you_mean, is_transient, warn
+from ..errors import ArgumentError, AttrError, DTypeError, Where, did_you_mean, is_transient, warn
 
 __all__ = ["Signature", "attribute", "read", "read_types", "hints", "RULES", "check_keywords", "check_rule",
            "warn_misspelt"]
@@ -82,7 +82,7 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
     if inspect.isclass(function) or not callable(function):
         what = f"the class {function.__name__}" if inspect.isclass(function) else repr(function)
         name = f"; a name is a keyword: @define(name={function!r})" if isinstance(function, str) else ""
-        raise TypeError(f"define: expected a function, got {what}{name}")
+        raise ArgumentError(f"define: expected a function, got {what}{name}")
     title = f"define: {getattr(function, '__name__', function)}"
     try:
         signature = signature_of(function)
@@ -111,7 +111,10 @@ def read(function: Any, auxiliary: Sequence[str] = ()) -> Signature:
             many = name
         elif kind is kinds.KEYWORD_ONLY:
             if name not in GIVEN:
-                fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
+                try:
+                    fields.append(_field(name, annotated, REQUIRED if default is kinds.empty else default))
+                except AttrError as error:
+                    raise ArgumentError(f"{title}: the default of {error}") from None
         elif default is not kinds.empty and default is not None:
             raise ArgumentError(f"{title}: positional parameters are inputs, which have no default but None. If {name} "
                                 f"is an attribute put * before it: (…, *, {name}={default!r})")
@@ -140,8 +143,10 @@ def _field(name: str, annotated: dict[str, Any], default: Any) -> Field:
     """The attribute of a parameter. An annotated default is converted as given values are, so that lists are tuples."""
     if name in annotated:
         field = attribute(name, annotated[name], default)
-        if isinstance(default, list):
-            field.default = field(default)
+        if default is not REQUIRED and default is not None:
+            converted = field(default)
+            if isinstance(default, list):
+                field.default = converted
         return field
     if isinstance(default, str) and not isinstance(default, enum.Enum):
         return Field(name, Any, default)
@@ -274,7 +279,7 @@ def check_rule(op: Op, what: str, function: Any) -> None:
     title, names, words = _RULES.get(what, (what, None, ""))
     title = f"the {title} of operator {op.op_type!r}"
     if not callable(function):
-        raise TypeError(f"{title}: expected a function, got {function!r}")
+        raise ArgumentError(f"{title}: expected a function, got {function!r}")
     code = getattr(function, "__code__", None)
     if code is not None:
         title += f" ({Where((code.co_filename, code.co_firstlineno))})"

@@ -20,7 +20,7 @@ from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write, open_to_read
 from ..core.json_text import json_of
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..core.spec import show
 from ..errors import FileFormatError, is_it, note, warn
 from ..train.initializer import InitializerLike
@@ -89,7 +89,7 @@ class _CurrentScope(NamedTuple):
     outer: _CurrentScope | None
 
 
-class Block(Checked):
+class Block(CheckedMethods):
     """A network or a layer: derive from it, make children in the constructor, and define ``forward``.
 
     Blocks and parameters that become attributes are registered, so that ``collect_params``, ``initialize`` and files
@@ -343,6 +343,8 @@ class Block(Checked):
 
     def register_child(self, block: Block, name: str | None = None) -> None:
         """Register a block as a child; its name is its number by default."""
+        if not isinstance(block, Block):
+            raise BlockError(f"{type(self).__name__}: expected a block as a child, got {type(block).__name__}")
         self._children[str(len(self._children)) if name is None else name] = block
 
     def register_forward_pre_hook(self, hook: Callable[..., Any]) -> HookHandle:

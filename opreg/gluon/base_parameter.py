@@ -15,7 +15,8 @@ from opreg.symbol.symbol import Symbol, Variable
 
 from ..core.invalidation import renew_memory
 from ..core.mode import MODE
-from ..core.settings import Checked, dimensions, number
+from ..core.settings import CheckedMethods, dimensions, number
+from ..core.spec import as_dtype
 from ..errors import did_you_mean, warn
 from ..train import initializer
 from ..train.initializer import InitDesc, InitializerLike
@@ -38,7 +39,10 @@ def _contexts(ctx: Contexts) -> list[Context]:
     """Contexts as a list; the current one by default."""
     if ctx is None:
         return [current_context()]
-    return [ctx] if isinstance(ctx, Context) else list(ctx)
+    contexts = [ctx] if isinstance(ctx, Context) else [*ctx] if hasattr(ctx, "__iter__") else []
+    if not contexts or not all(isinstance(each, Context) for each in contexts):
+        raise BlockError(f"ctx={ctx!r}: expected a context or a list of contexts, as in ctx=mx.cpu()")
+    return contexts
 
 
 def _place(ctx: Context) -> tuple[str, int]:
@@ -75,7 +79,7 @@ class _Factor:
         vars(parameter)[self._name] = number(f"Parameter {parameter.name!r}: {self._name}", value)
 
 
-class Parameter(Checked):
+class Parameter(CheckedMethods):
     """A weight of a block: its name, shape and dtype, and after initialization an array for each context.
 
     Parameters
@@ -488,6 +492,7 @@ class Parameter(Checked):
 
     def cast(self, dtype: DTypeLike) -> None:
         """Cast its values, gradients and initial values to another dtype."""
+        as_dtype(dtype)  # refuses one that no array has
         self._dtype, self._var = dtype, None
         if self._data is None:
             return

@@ -15,7 +15,7 @@ from ..cells.tree import map_tensors
 from ..core.named_errors import name_errors
 from ..core.settings import Checked, flag, real_number, whole_number
 from ..core.spec import as_dtype
-from ..errors import ArgumentError, refuse_keywords
+from ..errors import ArgumentError, OpError, refuse_keywords
 from . import ops
 from .loss_scale import (
     DynamicLossScaleUpdateCell,
@@ -245,8 +245,8 @@ class DynamicLossScaleManager(LossScaleManager):
                 self.loss_scale *= self.increase_ratio
             self.bad_step = 0
         if self.bad_step > self.bad_step_max:
-            raise RuntimeError(f"DynamicLossScaleManager: gradients have overflowed in {self.bad_step} successive "
-                               f"steps")
+            raise OpError(f"DynamicLossScaleManager: gradients have overflowed in {self.bad_step} successive "
+                          f"steps")
         self.cur_iter += 1
 
     def get_drop_overflow_update(self) -> bool:

@@ -22,7 +22,7 @@ from ..core.mode import MODE
 from ..core.named_errors import name_errors
 from ..core.other_names import UPDATES
 from ..core.registry import get, ops
-from ..core.settings import Checked, number
+from ..core.settings import CheckedMethods, number
 from ..core.slots import Slot
 from ..core.spec import Shape
 from ..core.versions import wrote_held
@@ -131,7 +131,7 @@ class Factors(Protocol):
 
 
 @_REGISTERED.of
-class Optimizer(Checked):
+class Optimizer(CheckedMethods):
     """The base of all optimizers: learning rates, weight decay, and the update count of each weight.
 
     A subclass defines ``create_state(index, weight)`` and ``update(index, weight, grad, state)``.

@@ -11,7 +11,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core.registry import get
-from ..core.settings import Checked
+from ..core.settings import Checked, CheckedMethods
 from ..core.spec import Shape
 from ..errors import ArgumentError, OpError
 
@@ -78,7 +78,7 @@ def as_steps(length: int, inputs: Steps, layout: str, merge: bool | None, in_lay
     return list(inputs), axis
 
 
-class BaseRNNCell(Checked):
+class BaseRNNCell(CheckedMethods):
     """One step of a recurrent network.
 
     Called with input and states, it returns output and next states, all symbols. A subclass defines ``__call__`` and

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..core.settings import Checked, number, whole_number
+from ..core.settings import CheckedMethods, number, whole_number
 from ..errors import ArgumentError, did_you_mean
 
 __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolyScheduler", "CosineScheduler"]
@@ -15,7 +15,7 @@ __all__ = ["LRScheduler", "FactorScheduler", "MultiFactorScheduler", "PolySchedu
 _WARMUPS = ("linear", "constant")
 
 
-class LRScheduler(Checked):
+class LRScheduler(CheckedMethods):
     """A function of the number of updates; a subclass defines the rate after the warmup in ``__call__``.
 
     Parameters

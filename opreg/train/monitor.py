@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opreg.core.registry import ops
-from opreg.core.settings import Checked
+from opreg.core.settings import CheckedMethods
 from opreg.ndarray.ndarray import NDArray
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _mean_size(x: NDArray) -> NDArray:
     return ops.norm(x) / math.sqrt(max(x.size, 1))
 
 
-class Monitor(Checked):
+class Monitor(CheckedMethods):
     """Collects a statistic of each array of a network whose name matches a pattern.
 
     Parameters

@@ -15,7 +15,7 @@ from opreg.symbol.sharding import map_arrays
 from ..builtin.optimizers.updating import Row, WeightGroup
 from ..core.files import open_to_read
 from ..core.named_errors import name_errors
-from ..core.settings import Checked
+from ..core.settings import CheckedMethods
 from ..errors import ArgumentError, DTypeError, OpError, ShapeError, note
 from . import states as files
 from .base_optimizer import UPDATER, Index, Optimizer, State, Update, rows
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Updater", "get_updater"]
 
 
-class Updater(Checked):
+class Updater(CheckedMethods):
     """Applies an optimizer to weights by index, and holds their states.
 
     Parameters

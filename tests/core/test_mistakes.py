@@ -428,7 +428,7 @@ def test_settings_are_numbers(make: Callable[[], Any], words: str) -> None:
     (lambda: nn.Unflatten(1, 3.5), "Unflatten: unflattened_size=3.5: expected a tuple of ints"),
     (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 1, norm="a"), "norm='a': expected a Cell or No"),
     (lambda: nn.PoissonNLLLoss(log_input=[1]), "PoissonNLLLoss: log_input=[1]: expected True or False"),
-    (lambda: nn.LARS(None, lars_filter="a"), "LARS: lars_filter='a': expected a function or None"),
+    (lambda: nn.LARS(mx.optimizer.SGD(), lars_filter="a"), "LARS: lars_filter='a': expected a function or None"),
 ])
 def test_arguments_of_constructors_are_refused(make: Callable[[], Any], words: str) -> None:
     with pytest.raises(ArgumentError, match=re.escape(words)):

@@ -7,6 +7,7 @@ import itertools
 import pickle
 import random
 import sys
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -63,6 +64,14 @@ def _yields(x):
     yield x
 
 
+def _half(x, *, times: int = 1.5):
+    return x * times
+
+
+def _named(x, *, mode: Literal["max", "avg"] = "mean"):
+    return x
+
+
 class _AsyncCallable:
     async def __call__(self, x):
         return x
@@ -77,6 +86,8 @@ REFUSED = [
     (lambda x, beta=1.0: x, {}, r"\(x, beta=1\.0\): .*If beta is an attribute put \* before it: \(…, \*, beta=1\.0\)"),
     (lambda x, **kw: x, {}, r"\*\*kw does not declare attributes"),
     (_async, {}, r"_async\(x\) is an async def"), (_yields, {}, r"_yields\(x\) is a generator"),
+    (_half, {}, r"_half\(.*\): the default of attribute times: expected int, got 1\.5"),
+    (_named, {}, r"the default of attribute mode: expected .*, got 'mean'"),
     (lambda x, out: x, {}, "cannot be called 'out'"), (lambda x, *, name: x, {}, "cannot be called 'name'"),
     (lambda ctx: ctx, {}, "cannot be called 'ctx'"),
     (lambda x, mean: x, {"auxiliary": ["maen"]}, r"'maen' is not an input\. Did you mean 'mean'"),

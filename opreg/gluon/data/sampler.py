@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opreg.core.attrs import Count, Positive
-from opreg.core.settings import Checked
+from opreg.core.settings import CheckedMethods
 from opreg.errors import ArgumentError, did_you_mean
 
 __all__ = ["Sampler", "SequentialSampler", "RandomSampler", "FilterSampler", "BatchSampler"]
@@ -25,7 +25,7 @@ class SampleSequence(Protocol):
 _LAST = ("keep", "discard", "rollover")
 
 
-class Sampler(Checked):
+class Sampler(CheckedMethods):
     """Base of samplers: iterables of sample indices. A subclass defines ``__iter__`` and ``__len__``.
 
     Examples

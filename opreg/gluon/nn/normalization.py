@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core.attrs import Amount, Count, Fraction, Positive
+from ...core.spec import as_dtype
 from ...train.initializer import InitializerLike
 from ...typing import DTypeLike
 from ..base_parameter import Parameter
@@ -87,7 +88,7 @@ class BatchNorm(_Norm):
 
     def cast(self, dtype: DTypeLike) -> None:
         """Cast all parameters, to float32 in place of float16."""
-        super().cast("float32" if np.dtype(dtype) == np.float16 else dtype)
+        super().cast("float32" if as_dtype(dtype) == np.float16 else dtype)
 
     def hybrid_forward(self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any) -> Any:
         """See ``HybridBlock``."""

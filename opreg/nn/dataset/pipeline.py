@@ -15,7 +15,7 @@ from ...cells.tensor_base import TensorBase
 from ...core.named_errors import name_errors
 from ...core.rules import as_list
 from ...core.settings import CheckedMethods
-from ...errors import ArgumentError, ShapeError, did_you_mean, note
+from ...errors import ArgumentError, OpError, ShapeError, did_you_mean, note
 from .config import Epoch
 from .workers import count_of, map_rows
 
@@ -604,7 +604,7 @@ class _Epochs:
     def _begin(self) -> Iterator[Row]:
         self._epoch += 1
         if 0 < self._most <= self._epoch:
-            raise RuntimeError(f"all {self._most} epochs of this iterator are over; for more, set num_epochs")
+            raise OpError(f"all {self._most} epochs of this iterator are over; for more, set num_epochs")
         self._open = self._dataset._rows(Epoch(self._epoch))
         return self._open
 

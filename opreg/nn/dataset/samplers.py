@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.settings import Checked
+from ...core.settings import CheckedMethods
 from ...errors import ArgumentError
 from . import config
 from .config import Epoch
@@ -16,7 +16,7 @@ __all__ = ["DistributedSampler", "RandomSampler", "Sampler", "SequentialSampler"
            "SubsetSampler", "WeightedRandomSampler"]
 
 
-class Sampler(Checked):
+class Sampler(CheckedMethods):
     """Chooses the rows of an epoch, and their order; a subclass defines ``__iter__``.
 
     Parameters

@@ -20,7 +20,7 @@ from ...aliases import inner
 from ...cells import dtype as dtypes
 from ...cells.typing import TensorDType
 from ...core.named_errors import name_errors
-from ...core.settings import Checked
+from ...core.settings import Checked, CheckedMethods
 from ...core.spec import is_numpy_float
 from ...errors import ArgumentError
 from .pipeline import Dataset
@@ -90,7 +90,7 @@ def _fold_case(text: str) -> str:
 # --------------------------------------------------------------------------------------------- vocabularies
 
 
-class Vocab:
+class Vocab(CheckedMethods):
     """Tokens and their numbers; made by ``from_list``, ``from_dict``, ``from_file`` or ``from_dataset``.
 
     Examples

@@ -16,7 +16,7 @@ from opreg.data.tfrecord import RecordFile, features_of
 
 from ...cells import dtype as dtypes
 from ...cells.typing import TensorDType
-from ...core.settings import Checked
+from ...core.settings import CheckedMethods
 from ...errors import ArgumentError, FileFormatError
 from .config import Epoch
 from .pipeline import Row
@@ -34,7 +34,7 @@ class Shuffle(enum.StrEnum):
     INFILE = "infile"
 
 
-class Schema(Checked):
+class Schema(CheckedMethods):
     """Names, dtypes and shapes of columns.
 
     Parameters

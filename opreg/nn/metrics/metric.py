@@ -12,7 +12,7 @@ import numpy as np
 from ...cells.tensor import Tensor
 from ...core.named_errors import name_errors
 from ...core.settings import Checked
-from ...errors import ArgumentError
+from ...errors import ArgumentError, OpError
 
 __all__ = ["Metric", "rearrange_inputs"]
 
@@ -99,7 +99,7 @@ class Metric(Checked, ABC):
 
     def _some(self, samples: int) -> None:
         if not samples:
-            raise RuntimeError(f"{type(self).__name__}.eval: there are no data; call update first")
+            raise OpError(f"{type(self).__name__}.eval: there are no data; call update first")
 
 
 class Mean(Metric):

@@ -10,7 +10,7 @@ import numpy as np
 from ...cells.cell import Cell
 from ...cells.tensor import Tensor
 from ...core.settings import real_number, whole_number
-from ...errors import ArgumentError
+from ...errors import ArgumentError, OpError
 from .metric import Metric, rearrange_inputs
 
 __all__ = ["OcclusionSensitivity"]
@@ -67,8 +67,8 @@ class OcclusionSensitivity(Metric):
         if not isinstance(model, Cell):
             raise ArgumentError(f"OcclusionSensitivity.update: the model must be a Cell, got {type(model).__name__}")
         if len(sample) != 1 or label.size != 1:
-            raise RuntimeError(f"OcclusionSensitivity.update: expected one sample and its label, got the shapes "
-                               f"{sample.shape} and {label.shape}")
+            raise OpError(f"OcclusionSensitivity.update: expected one sample and its label, got the shapes "
+                          f"{sample.shape} and {label.shape}")
         first, last = self._bounds(sample.shape[1:])
         column = int(label.item())
         points = list(np.ndindex(*(last - first + 1)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.settings import flag, real_number, whole_number
-from ...errors import ArgumentError
+from ...errors import ArgumentError, OpError
 from ...measures import LEAST, f_score, negative_log_likelihood
 from .metric import Mean, Metric, rearrange_inputs
 
@@ -153,7 +153,7 @@ class Perplexity(_PerSample):
     def _measure(self, y_pred: np.ndarray, y: np.ndarray) -> tuple[Any, int]:
         rows = y_pred.reshape(-1, y_pred.shape[-1])
         if len(rows) != y.size:
-            raise RuntimeError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
+            raise OpError(f"Perplexity.update: labels have the shape {y.shape}, predictions {y_pred.shape}")
         labels = y.reshape(-1).astype(int)
         return negative_log_likelihood(rows, labels, labels != self.ignore_label)
 

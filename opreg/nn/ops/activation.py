@@ -223,5 +223,5 @@ def _axis(axis: int | Sequence[int]) -> int:
             raise ArgumentError(f"softmax: expected one axis, got {axis!r}")
         (axis,) = axis
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"softmax: axis must be an int, got {type(axis).__name__}")
+        raise ArgumentError(f"softmax: axis must be an int, got {type(axis).__name__}")
     return int(axis)

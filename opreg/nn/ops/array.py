@@ -252,7 +252,7 @@ def at_least(x: Tensor, rank: int) -> Tensor:
 def _common_dtype(tensors: Sequence[TensorLike], what: str) -> list[Tensor]:
     """Tensors cast to their common dtype."""
     if not isinstance(tensors, (list, tuple)) or not tensors:
-        raise TypeError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
+        raise ArgumentError(f"{what}: expected a list or tuple of tensors, got {type(tensors).__name__}")
     parts = [tensor(part) for part in tensors]
     dtype = common_dtype(parts)
     return [part._cast(dtype) for part in parts]
@@ -325,7 +325,7 @@ def split(tensor: TensorLike, split_size_or_sections: int | Sequence[int], axis:
             raise ArgumentError(f"split: expected a length of at least 1, got {split_size_or_sections}")
         return _cut(x, axis, range(0, length or 1, int(split_size_or_sections)))
     if not isinstance(split_size_or_sections, (list, tuple)):
-        raise TypeError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
+        raise ArgumentError(f"split: expected an int or a list of ints, got {type(split_size_or_sections).__name__}")
     sizes = [int(size) for size in split_size_or_sections]
     if sum(sizes) != length or any(size < 0 for size in sizes):
         raise ShapeError(f"split: the lengths {sizes} do not add up to {length}, axis {axis} of {x.shape}")
@@ -342,7 +342,7 @@ def channel_shuffle(x: TensorLike, groups: int) -> Tensor:
     """
     x = tensor(x)
     if isinstance(groups, bool) or not isinstance(groups, int):
-        raise TypeError(f"channel_shuffle: groups must be an int, got {type(groups).__name__}")
+        raise ArgumentError(f"channel_shuffle: groups must be an int, got {type(groups).__name__}")
     if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
         raise ShapeError(f"channel_shuffle: the channels of {x.shape} cannot be divided into {groups} groups")
     n, channels, *sizes = x.shape
@@ -364,6 +364,8 @@ def tensor_split(input: TensorLike, indices_or_sections: int | Sequence[int], ax
     axis = one_axis(axis, x.ndim, "tensor_split")
     length = x.shape[axis]
     if isinstance(indices_or_sections, int):
+        if not 1 <= indices_or_sections <= 1 << 16:
+            raise ArgumentError(f"tensor_split: expected 1 to 65,536 parts, got {indices_or_sections}")
         parts, longer = divmod(length, indices_or_sections)
         sizes = [parts + (i < longer) for i in range(indices_or_sections)]
         return split(x, sizes, axis)

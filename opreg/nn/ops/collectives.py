@@ -28,10 +28,10 @@ class _Collective(Primitive):
     def __init__(self, group: str, **settings: object):
         super().__init__(type(self).__name__)
         if not isinstance(group, str):
-            raise TypeError(f"{self.name}: group must be the name of a group, got {type(group).__name__}")
+            raise ArgumentError(f"{self.name}: group must be the name of a group, got {type(group).__name__}")
         op = settings.get("op", "sum")
         if not isinstance(op, str):
-            raise TypeError(f"{self.name}: op must be a str, got {type(op).__name__}")
+            raise ArgumentError(f"{self.name}: op must be a str, got {type(op).__name__}")
         if op not in (*REDUCTIONS, "avg"):
             raise ArgumentError(f"{self.name}: op must be one of sum, max, min, prod and avg, got {op!r}")
         self.group = group
@@ -107,7 +107,7 @@ class Broadcast(_Collective):
 
     def __call__(self, input_x: tuple[TensorLike, ...]) -> tuple[Tensor, ...]:
         if not isinstance(input_x, tuple):
-            raise TypeError(f"Broadcast: expected a tuple of tensors, got {type(input_x).__name__}")
+            raise ArgumentError(f"Broadcast: expected a tuple of tensors, got {type(input_x).__name__}")
         return tuple(ops.Broadcast(tensor(item), root_rank=self.root_rank, group=self.group) for item in input_x)
 
 

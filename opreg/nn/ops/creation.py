@@ -52,7 +52,7 @@ def fill(type: TensorDType, shape: AnyShape, value: Tensor | Number) -> Tensor:
     """A tensor filled with one value, in a given dtype."""
     dtype, dims = as_dtype(type), shape_of(shape)
     if not is_number(value) and not isinstance(value, (TensorBase, NDArray)):
-        raise TypeError(f"fill: expected a number, got {value.__class__.__name__}")
+        raise ArgumentError(f"fill: expected a number, got {value.__class__.__name__}")
     number = _number(value)
     if dtype.kind == "b":
         return create(get("_ones" if number else "_zeros"), shape=dims, dtype=dtype)

@@ -93,13 +93,14 @@ class Custom(PrimitiveWithInfer):
                                     "register your own kernels with opreg.operator")
             raise ArgumentError(f"Custom: func_type {func_type!r}. {did_you_mean(str(func_type), ('pyfunc',))}")
         if not callable(func):
-            raise TypeError(f"For 'Custom', 'func' must be of type function or str, but got {type(func).__name__}")
+            raise ArgumentError(f"For 'Custom', 'func' must be of type function or str, but got {type(func).__name__}")
         for name, value, kinds in (("out_shape", out_shape, (tuple, list)),
                                    ("out_dtype", out_dtype, (tuple, list, dtypes.DType, np.dtype, type, str))):
             if not (callable(value) or isinstance(value, kinds)):
-                raise TypeError(f"For 'Custom', {name!r} must be a value or a function, but got {type(value).__name__}")
+                raise ArgumentError(f"For 'Custom', {name!r} must be a value or a function, but got "
+                                    f"{type(value).__name__}")
         if bprop is not None and not callable(bprop):
-            raise TypeError(f"For 'Custom', 'bprop' must be a function, but got {type(bprop).__name__}")
+            raise ArgumentError(f"For 'Custom', 'bprop' must be a function, but got {type(bprop).__name__}")
         self.func, self.out_shape, self.out_dtype, self.func_type = func, out_shape, out_dtype, func_type
         self.bprop, self.reg_info = bprop, reg_info
         self.title = f"Custom {getattr(func, '__name__', type(func).__name__)}"

@@ -115,8 +115,8 @@ def _regions(features: TensorLike, rois: TensorLike, *, pooled_height: int, pool
 
 def _end_mode(*, roi_end_mode: int, sample_num: int, **_: object) -> None:
     if roi_end_mode not in (0, 1) or sample_num < 0:
-        raise ValueError(f"ROIAlign: roi_end_mode must be 0 or 1, and sample_num not negative, got {roi_end_mode!r} "
-                         f"and {sample_num!r}")
+        raise ArgumentError(f"ROIAlign: roi_end_mode must be 0 or 1, and sample_num not negative, got {roi_end_mode!r} "
+                            f"and {sample_num!r}")
 
 
 _add("ROIAlign", _regions, {"pooled_height": ..., "pooled_width": ..., "spatial_scale": ..., "sample_num": 2,

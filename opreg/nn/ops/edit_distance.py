@@ -8,7 +8,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.typing import TensorLike
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from .lift import tensor
 from .primitive import adder
 
@@ -50,7 +50,7 @@ def _edit_distance(hypothesis_indices: TensorLike, hypothesis_values: TensorLike
     found = np.zeros([max(pair) for pair in zip(guessed[:-1], true[:-1])], np.float32)
     for place in {**guesses, **truths}:
         if any(not 0 <= i < n for i, n in zip(place, found.shape)):
-            raise ValueError(f"EditDistance: expected places of sequences in the shape {found.shape}, got {place}")
+            raise ArgumentError(f"EditDistance: expected places of sequences in the shape {found.shape}, got {place}")
         guess, truth = guesses.get(place, []), truths.get(place, [])
         steps = float(distance(guess, truth))
         found[place] = steps / len(truth) if normalize and truth else np.inf if normalize else steps

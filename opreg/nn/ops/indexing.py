@@ -18,7 +18,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import AnyShape, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits, show
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from .array import broadcast_to, concat, swapaxes
 from .creation import arange, full, meshgrid, zeros
 from .lift import like, one_axis, shape_of, tensor
@@ -37,7 +37,7 @@ __all__ = [
 def _index(value: TensorLike, what: str) -> Tensor:
     index = tensor(value)
     if index._dt.kind not in "iu":
-        raise TypeError(f"{what}: indices must be integers, got dtype {index._dt}")
+        raise DTypeError(f"{what}: indices must be integers, got dtype {index._dt}")
     return index
 
 

@@ -25,8 +25,8 @@ _add = adder(globals(), __all__)
 def _nchw(name: str) -> Callable[..., None]:
     def check(*, data_format: str = "NCHW", mode: int = 1, **_: object) -> None:
         if data_format not in ("NCHW", "NCDHW") or mode != 1:
-            raise ValueError(f"{name}: data_format must have channels second, and mode be 1, got {data_format!r} and "
-                             f"{mode}")
+            raise ArgumentError(f"{name}: data_format must have channels second, and mode be 1, got {data_format!r} "
+                                f"and {mode}")
 
     return check
 
@@ -139,7 +139,7 @@ def _max_pool_with_places(x: TensorLike, *, kernel_size: Sizes, strides: Sizes, 
 
 def _pad_mode(pad_mode: str) -> str:
     if pad_mode.lower() not in ("same", "valid"):
-        raise ValueError(f"pad_mode must be same or valid, got {pad_mode!r}")
+        raise ArgumentError(f"pad_mode must be same or valid, got {pad_mode!r}")
     return pad_mode.lower()
 
 
@@ -211,12 +211,12 @@ def _batch_norm(x: TensorLike, scale: TensorLike, bias: TensorLike, mean: Tensor
 
 def _batch_norm_check(*, is_training: bool, epsilon: float, momentum: float, data_format: str) -> None:
     if not isinstance(is_training, bool):
-        raise TypeError(f"BatchNorm: is_training must be a bool, got {type(is_training).__name__}")
+        raise ArgumentError(f"BatchNorm: is_training must be a bool, got {type(is_training).__name__}")
     if not (is_number(epsilon) and 0 < epsilon <= 1 and is_number(momentum) and 0 <= momentum <= 1):
-        raise ValueError(f"BatchNorm: epsilon must be above 0 and momentum at least 0, both at most 1, got {epsilon!r} "
-                         f"and {momentum!r}")
+        raise ArgumentError(f"BatchNorm: epsilon must be above 0 and momentum at least 0, both at most 1, got "
+                            f"{epsilon!r} and {momentum!r}")
     if data_format not in ("NCHW", "NHWC", "NCDHW"):
-        raise ValueError(f"BatchNorm: data_format must be NCHW, NHWC or NCDHW, got {data_format!r}")
+        raise ArgumentError(f"BatchNorm: data_format must be NCHW, NHWC or NCDHW, got {data_format!r}")
 
 
 _add("BatchNorm", _batch_norm, {"is_training": False, "epsilon": 1e-5, "momentum": 0.1, "data_format": "NCHW"},
@@ -264,16 +264,16 @@ def _image(name: str, image: TensorLike, size: AnyShape, as_tensor: Callable[[Te
     if x.ndim != 4:
         raise ShapeError(f"{name}: the image rank must be equal to 4, but got shape {x.shape}")
     if len(new) != 2 or min(new) < 1:
-        raise ValueError(f"{name}: size must be two lengths, a height and a width, got {size!r}")
+        raise ArgumentError(f"{name}: size must be two lengths, a height and a width, got {size!r}")
     return x, new
 
 
 def _resize_check(*, align_corners: bool, half_pixel_centers: bool, size: object = None) -> None:
     for name, value in (("align_corners", align_corners), ("half_pixel_centers", half_pixel_centers)):
         if not isinstance(value, bool):
-            raise TypeError(f"Resize: {name} must be a bool, got {type(value).__name__}")
+            raise ArgumentError(f"Resize: {name} must be a bool, got {type(value).__name__}")
     if align_corners and half_pixel_centers:
-        raise ValueError("Resize: half_pixel_centers must be false when align_corners is true")
+        raise ArgumentError("Resize: half_pixel_centers must be false when align_corners is true")
 
 
 _CORNERS = {"align_corners": False, "half_pixel_centers": False}

@@ -114,7 +114,7 @@ def one_axis(axis: int | TensorBase, rank: int, what: str) -> int:
     if isinstance(axis, TensorBase):
         axis = operator.index(axis)  # type: ignore[arg-type]
     if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"{what}: axis must be an int, got {type(axis).__name__}")
+        raise ArgumentError(f"{what}: axis must be an int, got {type(axis).__name__}")
     if not -rank <= axis < rank:
         raise ShapeError(f"{what}: axis {axis} does not exist among {rank} axes")
     return int(axis) % rank

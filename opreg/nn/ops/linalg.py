@@ -12,7 +12,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from .array import broadcast_to, concat, pad, swapaxes
 from .creation import eye, ones
 from .lift import as_floating, like, one_axis, tensor, to_common_dtype
@@ -176,7 +176,7 @@ def cdist(x1: TensorLike, x2: TensorLike, p: float = 2.0) -> Tensor:
     """
     x, y = to_common_dtype(x1, x2)
     if not is_floating(x._dt):
-        raise TypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
+        raise DTypeError(f"cdist: expected floating numbers, got dtype {x._dt}")
     if x.ndim < 2 or x.ndim != y.ndim or x.shape[-1] != y.shape[-1]:
         raise ShapeError("cdist: expected equally many axes, at least two, and rows of equal lengths, got shapes "
                          f"{x.shape} and {y.shape}")

@@ -116,7 +116,7 @@ def eps(x: TensorLike) -> Tensor:
     """The distance from 1 to the next number of the floating dtype, for each element."""
     x = tensor(x)
     if not is_floating(x._dt):
-        raise TypeError(f"eps: expected a floating dtype, got {x.dtype}")
+        raise DTypeError(f"eps: expected a floating dtype, got {x.dtype}")
     return ops.ones_like(x) * (2 / largest_exact_integer(x._dt))
 
 
@@ -431,6 +431,8 @@ def polygamma(n: TensorLike, input: TensorLike) -> Tensor:
 
 def mvlgamma(input: TensorLike, p: int) -> Tensor:
     """The logarithm of the ``p``-dimensional gamma function."""
+    if not 1 <= p <= 1 << 16:
+        raise ArgumentError(f"mvlgamma: expected p from 1 to 65,536, got {p!r}")
     x = as_floating(input)
     total = lgamma(x)
     for k in range(1, p):

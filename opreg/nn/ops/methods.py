@@ -8,6 +8,7 @@ as a function and as a method. MindSpore spells some parameters in two ways, suc
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from ...cells.tensor import Tensor, tensor_over
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
+from ...core.named_errors import named
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating, show
 from ...errors import ArgumentError, ShapeError, SubscriptError
@@ -56,6 +58,7 @@ _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
     """A method that accepts keywords in each of MindSpore's spellings."""
+    function = named(function)
 
     @functools.wraps(function)
     def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
@@ -74,6 +77,8 @@ def accepts_lists(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R
     """A decorator for a method that accepts ints as arguments, as a list, or as a keyword with one of these names."""
 
     def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
+        function = named(function)
+
         @functools.wraps(function)
         def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
             if keywords:
@@ -594,6 +599,8 @@ METHODS: dict[str, Callable] = {
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",
         "bool": "?"}.items()}}
+METHODS = {name: function if hasattr(function, "__wrapped__") or len(inspect.signature(function).parameters) == 1
+           else named(function) for name, function in METHODS.items()}  # errors name those that take arguments
 
 
 def attach() -> None:

@@ -67,7 +67,7 @@ def _kind(name: str | dtypes.DType, strict: bool = True) -> _Test:
     if isinstance(name, dtypes.DType):
         return lambda value: _is_tensor(value) and value._dt == name.dtype
     if not isinstance(name, str):
-        raise TypeError(f"For 'MultitypeFuncGraph', register only support str or a dtype, but got {name!r}")
+        raise ArgumentError(f"For 'MultitypeFuncGraph', register only support str or a dtype, but got {name!r}")
     if name in _WIDTHS:
         kind, width = _WIDTHS[name]
         if not strict:
@@ -128,7 +128,8 @@ class MultitypeFuncGraph(Checked):
 
     def __call__(self, *args: Any) -> Any:
         if any(isinstance(arg, np.ndarray) for arg in args):
-            raise TypeError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor of it")
+            raise ArgumentError(f"MultitypeFuncGraph {self.name}: the input can not be numpy.ndarray; make a Tensor "
+                                "of it")
         if len(self.entries) == 1:
             return self.entries[0][1](*args)
         for manner in zip(*self._kinds):  # types with an exact width come before those of any width
@@ -148,7 +149,7 @@ class _MapBase(Checked):
 
     def __init__(self, ops: Callable | None = None, reverse: bool = False):
         if ops is not None and not callable(ops):
-            raise TypeError(f"{type(self).__name__}: expected a function or None, got {type(ops).__name__}")
+            raise ArgumentError(f"{type(self).__name__}: expected a function or None, got {type(ops).__name__}")
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:

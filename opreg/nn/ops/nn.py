@@ -16,7 +16,7 @@ from ...cells.tensor_base import TensorBase
 from ...cells.typing import Sizes, TensorLike
 from ...core.mode import Recording
 from ...core.registry import ops
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from .array import expand_dims, squeeze
 from .creation import ones, zeros
 from .lift import as_floating, like, rank_of, tensor, to_common_dtype
@@ -343,7 +343,7 @@ def embedding(input: TensorLike, weight: TensorLike, padding_idx: int | None = N
     _no("embedding", max_norm=(max_norm, None), scale_grad_by_freq=(scale_grad_by_freq, False))
     index, table = tensor(input), tensor(weight)
     if index._dt.kind not in "iu":
-        raise TypeError(f"embedding: indices must be integers, got dtype {index._dt}")
+        raise DTypeError(f"embedding: indices must be integers, got dtype {index._dt}")
     rows = ops.take(table, index, axis=0, mode="index")
     if padding_idx is None:
         return rows

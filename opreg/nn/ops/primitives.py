@@ -17,7 +17,7 @@ from ...cells.tensor_base import TensorBase
 from ...cells.typing import AnyShape, Axes, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating
-from ...errors import ShapeError
+from ...errors import ArgumentError, ShapeError
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
 from .lift import as_floating, tensor, to_common_dtype
 from .primitive import Primitive, PrimitiveWithCheck, PrimitiveWithInfer, adder, prim_attr_register
@@ -94,7 +94,7 @@ def _embedding_lookup(x: TensorLike, indices: TensorLike, offset: int) -> Tensor
 def _invert(places: Sequence[int]) -> tuple[int, ...]:
     """The inverse of a permutation."""
     if sorted(places) != [*range(len(places))]:
-        raise ValueError(f"InvertPermutation: expected a permutation, got {places}")
+        raise ArgumentError(f"InvertPermutation: expected a permutation, got {places}")
     return tuple(np.argsort(places).tolist())
 
 
@@ -185,7 +185,7 @@ def _batch_matmul(x: TensorLike, y: TensorLike, *, transpose_a: bool, transpose_
 def _flags(**settings: object) -> None:
     for name, value in settings.items():
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} must be a bool, got {type(value).__name__}")
+            raise ArgumentError(f"{name} must be a bool, got {type(value).__name__}")
 
 
 _add("MatMul", _matmul, {"transpose_a": False, "transpose_b": False}, _flags)
@@ -273,7 +273,7 @@ def _pad(x: TensorLike, *, paddings: Sequence[Sequence[int]]) -> Tensor:
 def pad_by_mirror(x: TensorLike, paddings: Tensor | Sequence[Sequence[int]], *, mode: str) -> Tensor:
     """A tensor padded with its own elements, mirrored at its border, by a pair of counts for each axis."""
     if mode not in ("REFLECT", "SYMMETRIC"):
-        raise ValueError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
+        raise ArgumentError(f"MirrorPad: mode must be REFLECT or SYMMETRIC, got {mode!r}")
     pairs = paddings.asnumpy().tolist() if isinstance(paddings, (TensorBase, NDArray)) else paddings
     if mode == "SYMMETRIC":  # in this mode the outermost elements are mirrored, too
         for axis, pair in enumerate(pairs):
@@ -301,7 +301,7 @@ def strided_slice(input_x: TensorLike, begin: Sequence[int], end: Sequence[int],
         Only 0 is supported.
     """
     if ellipsis_mask or new_axis_mask:
-        raise ValueError("StridedSlice: ellipsis_mask and new_axis_mask are not available; use x[...]")
+        raise ArgumentError("StridedSlice: ellipsis_mask and new_axis_mask are not available; use x[...]")
     key = tuple(b if shrink_axis_mask >> i & 1 else
                 slice(None if begin_mask >> i & 1 else b, None if end_mask >> i & 1 else e, s)
                 for i, (b, e, s) in enumerate(zip(begin, end, strides)))
@@ -504,8 +504,8 @@ def _sparse_ctc(x: TensorLike, labels_indices: TensorLike, labels_values: Tensor
 
 def _check_merging(*, preprocess_collapse_repeated: bool, ctc_merge_repeated: bool, **_: object) -> None:
     if preprocess_collapse_repeated or not ctc_merge_repeated:
-        raise ValueError("CTCLoss: labels are used unchanged, and repeated classes are merged: leave out "
-                         "preprocess_collapse_repeated and ctc_merge_repeated")
+        raise ArgumentError("CTCLoss: labels are used unchanged, and repeated classes are merged: leave out "
+                            "preprocess_collapse_repeated and ctc_merge_repeated")
 
 
 _add("CTCLoss", _sparse_ctc, {"preprocess_collapse_repeated": False, "ctc_merge_repeated": True,
@@ -527,9 +527,9 @@ _add("KLDivLoss", losses.kl_div, {"reduction": "mean"})
 def _keep_prob(name: str) -> Callable[..., dict[str, object] | None]:
     def check(keep_prob: float, **_: object) -> dict[str, object] | None:
         if isinstance(keep_prob, bool) or not isinstance(keep_prob, (int, float)):
-            raise TypeError(f"{name}: keep_prob must be a float, got {type(keep_prob).__name__}")
+            raise ArgumentError(f"{name}: keep_prob must be a float, got {type(keep_prob).__name__}")
         if not (0 if name != "Dropout" else 1e-300) <= keep_prob <= 1:
-            raise ValueError(f"{name}: keep_prob must be from 0 to 1, got {keep_prob}")
+            raise ArgumentError(f"{name}: keep_prob must be from 0 to 1, got {keep_prob}")
         return None if name == "Dropout" else {}
 
     return check
@@ -615,7 +615,7 @@ def _print(*values: Any) -> Any:
 
 def _summary(name: str, value: TensorLike) -> None:
     if not isinstance(name, str):
-        raise TypeError(f"a summary: the name must be text, got {type(name).__name__}")
+        raise ArgumentError(f"a summary: the name must be text, got {type(name).__name__}")
 
 
 def _channel(kind: str) -> Callable[[], dict[str, object]]:

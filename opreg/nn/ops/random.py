@@ -97,7 +97,7 @@ def randint_like(input: TensorLike, low: int, high: int, seed: int | None = None
     x = tensor(input)
     target = whole_dtype(dtype, x._dt)
     if target.kind not in "iu":
-        raise ValueError(f"randint_like: dtype must be an integer dtype, got {target}")
+        raise ArgumentError(f"randint_like: dtype must be an integer dtype, got {target}")
     return randint(low, high, x.shape, dtype=target)
 
 
@@ -140,7 +140,7 @@ def bernoulli(input: TensorLike, p: Tensor | Number = 0.5, seed: int | None = No
     """1 with probability ``p``, 0 otherwise, in the shape and dtype of ``input``."""
     x = tensor(input)
     if is_number(p) and not 0 <= p <= 1:
-        raise ValueError(f"bernoulli: p must be from 0 to 1, got {p}")
+        raise ArgumentError(f"bernoulli: p must be from 0 to 1, got {p}")
     return (_uniform(x.shape) < p)._cast(x._dt)
 
 
@@ -170,7 +170,7 @@ def multinomial(input: TensorLike, num_samples: int, replacement: bool = True, s
 def _dropout(name: str, axes: tuple[int, ...], doc: str) -> Callable[..., Tensor]:
     def function(input: TensorLike, p: float = 0.5, training: bool = True) -> Tensor:
         if not is_number(p) or not 0 <= p <= 1:
-            raise ValueError(f"{name}: p must be from 0 to 1, got {p!r}")
+            raise ArgumentError(f"{name}: p must be from 0 to 1, got {p!r}")
         x = tensor(input)
         if not training or p == 0:
             return x

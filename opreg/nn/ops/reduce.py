@@ -20,7 +20,7 @@ from ...cells.tensor_base import is_number
 from ...cells.typing import ArrayLike, Axes, Number, TensorDType, TensorLike
 from ...core.registry import get, ops
 from ...core.spec import is_floating
-from ...errors import ArgumentError
+from ...errors import ArgumentError, OpError
 from .creation import zeros
 from .lift import as_bool, as_floating, axes, one_axis, tensor, whole_dtype
 from .math import isfinite, logaddexp, maximum, minimum, power_from_zero, where
@@ -314,7 +314,7 @@ def clip_by_norm(x: TensorLike, max_norm: float, norm_type: float = 2.0, error_i
     norms = [norm(part.reshape((-1,)), norm_type).reshape((1,)) for part in parts]
     total = norm(ops.Concat(*norms, num_args=len(norms), dim=0), norm_type)
     if error_if_nonfinite and not bool(isfinite(total)):
-        raise RuntimeError("clip_by_norm: the norm is not finite")
+        raise OpError("clip_by_norm: the norm is not finite")
     factor = minimum(max_norm / (total + 1e-6), 1.0)
     scaled = [part * factor for part in parts]
     return type(x)(scaled) if isinstance(x, (list, tuple)) else scaled[0]

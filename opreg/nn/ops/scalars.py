@@ -139,7 +139,7 @@ def scalar_cast(input_x: Number, input_y: TensorDType) -> int | float:
     8
     """
     if not is_number(input_x):
-        raise TypeError(f"For 'ScalarCast', the type of 'x' should be a number, but got {type(input_x).__name__}")
+        raise ArgumentError(f"For 'ScalarCast', the type of 'x' should be a number, but got {type(input_x).__name__}")
     for dtype, kind in ((dtypes.int64, int), (dtypes.float64, float), (dtypes.bool_, bool)):
         if input_y == dtype:
             return kind(input_x)

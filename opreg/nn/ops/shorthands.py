@@ -10,7 +10,7 @@ from ...cells.tensor import Tensor
 from ...cells.typing import Number, Sizes, TensorDType, TensorLike
 from ...core.registry import ops
 from ...core.spec import as_dtype, is_floating, limits, show
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, OpError, ShapeError
 from .array import broadcast_to, concat, flip, vstack
 from .creation import full, linspace
 from .indexing import gather_elements, masked_select, searchsorted
@@ -62,7 +62,7 @@ def is_nonzero(input: TensorLike) -> bool:
     """
     x = tensor(input)
     if x.size != 1:
-        raise ValueError(f"is_nonzero: expected one element, got shape {show(x.shape)}")
+        raise ArgumentError(f"is_nonzero: expected one element, got shape {show(x.shape)}")
     return bool((x != 0).reshape(()))
 
 
@@ -196,7 +196,7 @@ def _check_tensor(x: TensorLike) -> Tensor:
     """The tensor; NaN or infinity in it raises an error."""
     x = tensor(x)
     if not bool(all_(ops._npi_isfinite(x))):
-        raise RuntimeError("CheckNumerics: the tensor has NaN or infinity")
+        raise OpError("CheckNumerics: the tensor has NaN or infinity")
     return x
 
 
@@ -212,7 +212,7 @@ def _unravel(indices: TensorLike, dims: TensorLike) -> Tensor:
 
 def _layouts(name: str, src_format: str, dst_format: str) -> list[int]:
     if sorted(src_format) != sorted(dst_format) or sorted(src_format) != ["C", "H", "N", "W"]:
-        raise ValueError(f"{name}: expected the formats NHWC and NCHW, got {src_format!r} and {dst_format!r}")
+        raise ArgumentError(f"{name}: expected the formats NHWC and NCHW, got {src_format!r} and {dst_format!r}")
     return [src_format.index(letter) for letter in dst_format]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...cells.tensor import Tensor
 from ...cells.typing import TensorDType
 from ...core.spec import as_dtype, is_floating
-from ...errors import ArgumentError
+from ...errors import ArgumentError, DTypeError
 from .lift import tensor
 from .primitive import adder
 
@@ -26,7 +26,7 @@ def _window(name: str, length: int | Tensor, periodic: bool, dtype: TensorDType,
         raise ArgumentError(f"{name}: window_length must be at least 0, got {count}")
     kind = as_dtype(default if dtype is None else dtype)
     if not is_floating(kind):
-        raise TypeError(f"{name}: dtype must be floating, got {kind}")
+        raise DTypeError(f"{name}: dtype must be floating, got {kind}")
     values = np.ones(count) if count < 2 else weights(count + bool(periodic))[:count]
     return tensor(values.astype(kind))
 

@@ -10,7 +10,7 @@ from ...cells.tensor import Tensor
 from ...cells.typing import Number, TensorLike
 from ...core.registry import ops
 from ...core.spec import limits, show
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from . import indexing
 from .array import assign, broadcast_to
 from .creation import full
@@ -193,7 +193,7 @@ def sequence_mask(lengths: TensorLike, maxlen: int | None = None) -> Tensor:
     """
     ends = tensor(lengths)
     if ends._dt.kind not in "iu":
-        raise TypeError(f"sequence_mask: expected integers, got dtype {ends._dt}")
+        raise DTypeError(f"sequence_mask: expected integers, got dtype {ends._dt}")
     count = int(ends.max()) if maxlen is None else int(maxlen)
     return tensor(np.arange(count)) < ops.expand_dims(ends, axis=-1)
 

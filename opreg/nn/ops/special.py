@@ -12,7 +12,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import is_number
 from ...cells.typing import TensorLike
 from ...core.spec import is_narrow
-from ...errors import NotDifferentiableError
+from ...errors import ArgumentError, DTypeError, NotDifferentiableError
 from . import array, creation, indexing, math
 from .custom import Custom
 from .lift import one_axis, scalar, tensor, to_common_dtype
@@ -39,7 +39,7 @@ def _floats(name: str, *inputs: TensorLike) -> list[Tensor]:
     """Inputs of one shape and one floating dtype."""
     operands = to_common_dtype(*inputs) if len(inputs) > 1 else [tensor(inputs[0])]
     if not operands[0].is_floating_point():
-        raise TypeError(f"{name}: expected a floating dtype, got {operands[0].dtype}")
+        raise DTypeError(f"{name}: expected a floating dtype, got {operands[0].dtype}")
     if len({x.shape for x in operands}) > 1:
         shape = np.broadcast_shapes(*[x.shape for x in operands])
         operands = [array.broadcast_to(x, shape) for x in operands]
@@ -203,19 +203,19 @@ def _quantile(name: str, input: TensorLike, q: TensorLike, axis: int | None, kee
               ) -> Tensor:
     x = tensor(input)
     if x._dt not in (np.float32, np.float64):
-        raise TypeError(f"{name}: expected float32 or float64, got {x.dtype}")
+        raise DTypeError(f"{name}: expected float32 or float64, got {x.dtype}")
     shares = scalar(q, x._dt) if is_number(q) else tensor(q)._cast(x._dt)
     if shares.ndim > 1:
-        raise ValueError(f"{name}: q must be a number or have one axis, got shape {shares.shape}")
+        raise ArgumentError(f"{name}: q must be a number or have one axis, got shape {shares.shape}")
     if not all(0 <= share <= 1 for share in np.atleast_1d(shares.asnumpy())):
-        raise ValueError(f"{name}: q must be in the range [0, 1], got {q}")
+        raise ArgumentError(f"{name}: q must be in the range [0, 1], got {q}")
     whole = x.shape
     if axis is None:
         x, place = x.reshape((-1,)), 0
     else:
         place = one_axis(axis, x.ndim, name)
     if x.shape[place] == 0:
-        raise ValueError(f"{name}: expected elements along the axis, got shape {whole}")
+        raise ArgumentError(f"{name}: expected elements along the axis, got shape {whole}")
     ordered = indexing.sort(array.moveaxis(x, place, -1))[0]  # NaN are last
     missing = math.isnan(ordered)._cast(x._dt)
     missing = missing.sum(-1, keepdims=True)

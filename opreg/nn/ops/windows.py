@@ -11,7 +11,7 @@ from ...cells.tensor import Tensor, has_values
 from ...cells.typing import Sizes, TensorLike
 from ...core.registry import ops
 from ...core.spec import is_floating, limits, show
-from ...errors import ArgumentError, ShapeError
+from ...errors import ArgumentError, DTypeError, ShapeError
 from .creation import zeros
 from .indexing import gather_elements, tensor_scatter_elements
 from .lift import as_floating, tensor
@@ -244,7 +244,7 @@ def _unpool(count: int, x: TensorLike, indices: TensorLike, kernel: Sizes, strid
         raise ShapeError(f"{what}: expected {count + 1} or {count + 2} axes, and an index for each element, got shapes "
                          f"{show(x.shape)} and {show(at.shape)}")
     if at._dt not in (np.int32, np.int64):
-        raise TypeError(f"{what}: indices must be int32 or int64, got {at._dt}")
+        raise DTypeError(f"{what}: indices must be int32 or int64, got {at._dt}")
     windows = sizes(kernel, count, f"{what}: kernel_size")
     steps = windows if stride is None else sizes(stride, count, f"{what}: stride")
     steps = windows if not any(steps) else steps
@@ -316,7 +316,7 @@ def max_unpool3d(x: TensorLike, indices: TensorLike, kernel_size: Sizes, stride:
 
 def _powers(count: int, x: TensorLike, power: float, kernel: Sizes, stride: Sizes | None, ceil: bool) -> Tensor:
     if isinstance(power, bool) or not isinstance(power, (int, float)):
-        raise TypeError(f"lp_pool{count}d: norm_type must be an int or float, got {type(power).__name__}")
+        raise ArgumentError(f"lp_pool{count}d: norm_type must be an int or float, got {type(power).__name__}")
     if power == 0:
         raise ArgumentError(f"lp_pool{count}d: norm_type must not be 0")
     windows = sizes(kernel, count, "kernel_size")
