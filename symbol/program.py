@@ -285,6 +285,6 @@ def _first_change(checks: Iterable[Check]) -> str | None:
 def _title(node: Node) -> str:
     """The operator of a node as warnings name it."""
     attrs: Any = node.attrs
-    if hasattr(attrs, "title"):
-        return attrs.title
+    if hasattr(attrs, "traced_title"):
+        return attrs.traced_title
     return f"operator {attrs.inner.op.op_type if hasattr(attrs, 'inner') else attrs.op.op_type!r}"

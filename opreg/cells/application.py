@@ -124,8 +124,8 @@ class _Attrs(dict[str, Any]):
     reads from outside."""
 
     @property
-    def title(self) -> str:
-        """Its name in warnings."""
+    def traced_title(self) -> str:
+        """The traced code, as warnings name it."""
         return f"the gradient of {self['record'].title}"
 
     def outside(self) -> Application:

@@ -207,8 +207,8 @@ def test_a_users_evaluation_network_is_evaluated() -> None:
 
 MISTAKES: dict[str, tuple[type[Exception], str, Callable[[], object]]] = {
     "network": (TypeError, "network=3: expected a Cell", lambda: Model(3)),  # type: ignore[arg-type]
-    "optimizer": (TypeError, "optimizer must be an "
-                             "Optimizer", lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
+    "optimizer": (TypeError, "optimizer=3: expected an optimizer",
+                  lambda: Model(nn.ReLU(), None, 3)),  # type: ignore[arg-type]
     "no loss": (ValueError, "metrics need an eval_network", lambda: Model(nn.ReLU(), metrics={"mae"})),
     "no metric": (KeyError, "Did you mean 'mae'", lambda: model(metrics={"maee"})),
     "list": (TypeError, "a dict or a set of names, got list", lambda: model(metrics=["mae"])),

@@ -396,7 +396,7 @@ def test_lars_is_part_of_a_compiled_step_whose_parameters_have_different_names()
 
 
 def test_lars_refuses_values_that_are_no_optimizer():
-    with pytest.raises(TypeError, match="optimizer must be an Optimizer, got int"):
+    with pytest.raises(TypeError, match="optimizer=3: expected an optimizer"):
         optim.LARS(3)
 
 

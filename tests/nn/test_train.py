@@ -181,7 +181,7 @@ def test_cells_around_a_network_give_loss_and_gradients():
 
 REFUSED = [
     (lambda: WithLossCell(1, MSELoss()), TypeError, "backbone=1: expected a Cell"),
-    (lambda: TrainOneStepCell(Net(), 3), TypeError, "optimizer must be a Cell"),
+    (lambda: TrainOneStepCell(Net(), 3), TypeError, "optimizer=3: expected an optimizer"),
     (lambda: TrainOneStepCell(Net(), optim.SGD(Net().trainable_params()), sens=0), ValueError, "sens must not be 0"),
     (lambda: TrainOneStepCell(Net(), optim.SGD(Net().trainable_params()), sens="1"), TypeError, "sens="),
     (lambda: ForwardValueAndGrad(3), TypeError, "network"),
