@@ -27,10 +27,12 @@ from ..errors import (
 from .annotations import expected_words
 from .setting_reads import READERS
 
-__all__ = ["name_errors", "named", "bind"]
+__all__ = ["FAILURES", "bind", "explained", "name_errors", "named"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: The exceptions whose text ``explained`` completes.
+FAILURES = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, OSError, OpError)
 #: Methods that make objects.
 _CONSTRUCTORS = ("__init__", "__new__")
 
@@ -74,18 +76,18 @@ def named(function: F, module: str = "") -> F:
     def call(*args: Any, **keywords: Any) -> Any:
         try:
             return function(*args, **keywords)
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError, OSError,
-                OpError) as error:
-            raise _explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
+        except FAILURES as error:
+            raise explained(error, function, args, keywords)  # noqa: B904  it is the error itself, or hides it
 
     if module:  # pickle looks a function up in its module, and doctest runs examples of the module's functions
         call.__module__, call.__qualname__ = "opreg", f"{module.rpartition('.')[2]}.{function.__name__}"
     return cast(F, call)
 
 
-def _explained(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
-               ) -> Exception:
-    """An exception, or the error that names the function, and the argument if one has the wrong kind."""
+def explained(error: Exception, function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+              ) -> Exception:
+    """An exception of ``FAILURES`` that the caller has caught from a function, or the error that names the function,
+    and the argument if one has the wrong kind."""
     name, signature = function.__name__, inspect.signature(function)
     assert error.__traceback__ is not None
     if is_users(error.__traceback__.tb_next):

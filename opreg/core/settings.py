@@ -8,7 +8,7 @@ import math
 import operator
 import textwrap
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ArgumentError, is_ours, unknown_keyword
@@ -246,7 +246,13 @@ def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
 
 class CheckedMethods(Checked):
     """A base of classes whose public methods raise errors that name the object's class, the method and the argument;
-    methods of users' subclasses stay as they are, and so does ``forward``, whose errors name the block.
+    methods of users' subclasses stay as they are.
+
+    Attributes
+    ----------
+    _plain_methods : collection of str
+        The names of methods that stay as they are, too: those that every step calls, and those whose errors are named
+        by their caller.
 
     Examples
     --------
@@ -256,6 +262,8 @@ class CheckedMethods(Checked):
     opreg.errors.ArgumentError: KVStore.init() takes no keyword 'valeu'. Did you mean 'value'? Valid: key, value.
     """
 
+    _plain_methods: Collection[str] = ()
+
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
-        _name_errors(cls, lambda name: not name.startswith("_") and name not in ("forward", "hybrid_forward"))
+        _name_errors(cls, lambda name: not name.startswith("_") and name not in cls._plain_methods)

@@ -52,6 +52,7 @@ COMPARISONS: dict[str, tuple[str, str, str]] = {
 LOGIC = {"and": ("_npi_logical_and", "_npi_bitwise_and"), "or": ("_npi_logical_or", "_npi_bitwise_or"),
          "xor": ("_npi_logical_xor", "_npi_bitwise_xor")}
 
+
 def _power(base: Any, exponent: Any) -> Any:
     """A power; one of integers that has more than 64 bits is a float, since the exact one may take hours."""
     return (float(base) if isinstance(base, int) and exponent * base.bit_length() > 64 else base) ** exponent

@@ -120,6 +120,7 @@ class Block(CheckedMethods):
     """
 
     _version = 0
+    _plain_methods = "forward", "hybrid_forward"
 
     def __init__(self, prefix: Any = None, params: ParameterDict | None = None):
         if not (prefix is None or isinstance(prefix, str)):

@@ -115,6 +115,7 @@ class Parameter(CheckedMethods):
     """
 
     lr_mult, wd_mult = _Factor(), _Factor()
+    _plain_methods = "data", "grad", "list_data", "list_grad"
 
     def __init__(self, name: str, grad_req: str = "write", shape: int | Dims | None = None,
                  dtype: DTypeLike = np.float32, lr_mult: float = 1.0, wd_mult: float = 1.0,

@@ -176,6 +176,7 @@ class Optimizer(CheckedMethods):
     """
 
     opt_registry = _REGISTERED
+    _plain_methods = "one_by_one", "count_updates"
 
     #: Endings of names whose weights are decayed.
     _decayed: tuple[str, ...] = ("_weight", "_gamma")

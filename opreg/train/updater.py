@@ -44,6 +44,8 @@ class Updater(CheckedMethods):
     [0.5, 1.5]
     """
 
+    _plain_methods = "one_by_one", "count_updates"
+
     def __init__(self, optimizer: Optimizer):
         self.optimizer = optimizer
         self.states: dict[Index, Any] = {}

@@ -20,7 +20,7 @@ from ...cells.tensor import Tensor, tensor_over
 from ...cells.tensor_base import TensorBase, is_number
 from ...cells.tensor_hooks import register_hook, registered_hooks
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
-from ...core.named_errors import named
+from ...core.named_errors import FAILURES, explained, named
 from ...core.registry import ops
 from ...core.spec import Spec, as_dtype, is_floating, show
 from ...errors import ArgumentError, ShapeError, SubscriptError
@@ -51,14 +51,16 @@ MXNET_ONLY = frozenset({"argmax_channel", "broadcast_axes", "broadcast_like", "c
 #: Dtypes whose cumulative sums are int32.
 _SMALL = frozenset(map(np.dtype, ("bool", "int8", "int16", "uint8")))
 
+#: The flags of code that takes any number of arguments.
+_OPEN = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
 _R = TypeVar("_R")
 
 _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
 
 def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
-    """A method that accepts keywords in each of MindSpore's spellings."""
-    function = named(function)
+    """A method that accepts keywords in each of MindSpore's spellings. Its errors name it."""
 
     @functools.wraps(function)
     def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
@@ -68,7 +70,10 @@ def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
                     raise ArgumentError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
                                         f"parameter")
                 keywords[_SPELLINGS[name]] = keywords.pop(name)
-        return function(self, *args, **keywords)
+        try:
+            return function(self, *args, **keywords)
+        except FAILURES as error:
+            raise explained(error, function, (self, *args), keywords)  # noqa: B904  as in `named`
 
     return method
 
@@ -77,7 +82,6 @@ def accepts_lists(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R
     """A decorator for a method that accepts ints as arguments, as a list, or as a keyword with one of these names."""
 
     def decorate(function: Callable[..., _R]) -> Callable[..., _R]:
-        function = named(function)
 
         @functools.wraps(function)
         def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
@@ -87,7 +91,10 @@ def accepts_lists(*names: str) -> Callable[[Callable[..., _R]], Callable[..., _R
                     passed = " and ".join([*methods_named, *["arguments"] * bool(args)])
                     raise ArgumentError(f"{function.__name__}: {passed} are names of one parameter")
                 args = (*args, *[keywords.pop(name) for name in methods_named])
-            return function(self, *args, **keywords)
+            try:
+                return function(self, *args, **keywords)
+            except FAILURES as error:
+                raise explained(error, function, (self, *args), keywords)  # noqa: B904  as in `named`
 
         return method
 
@@ -577,8 +584,7 @@ _AS_THEY_ARE = {
     creation: "one_hot ones_like zeros_like",
     random: "bernoulli multinomial"}
 
-#: Functions that become methods, by name.
-METHODS: dict[str, Callable] = {
+_FUNCTIONS: dict[str, Callable] = {
     **in_place.METHODS,
     **{name: getattr(module, name) for module, names in _AS_THEY_ARE.items() for name in names.split()},
     **{function.__name__: function for function in (
@@ -599,8 +605,17 @@ METHODS: dict[str, Callable] = {
     **{name: _as(name, dtype) for name, dtype in {
         "float": "f4", "double": "f8", "half": "f2", "short": "i2", "int": "i4", "long": "i8", "byte": "u1",
         "bool": "?"}.items()}}
-METHODS = {name: function if hasattr(function, "__wrapped__") or len(inspect.signature(function).parameters) == 1
-           else named(function) for name, function in METHODS.items()}  # errors name those that take arguments
+
+
+def _names_itself(function: Callable) -> bool:
+    """Whether the errors of a function name it, or it takes nothing but the tensor."""
+    code = function.__code__
+    return hasattr(function, "__wrapped__") or (
+        code.co_argcount + code.co_kwonlyargcount == 1 and not code.co_flags & _OPEN)
+
+
+#: Functions that become methods, by name.
+METHODS = {name: function if _names_itself(function) else named(function) for name, function in _FUNCTIONS.items()}
 
 
 def attach() -> None:
