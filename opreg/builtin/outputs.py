@@ -242,8 +242,8 @@ def names_of_outputs(count: int) -> list[str]:
 
 
 def as_output(ins: list, outs: list) -> list:
-    """The fill rule of an operator whose output has the shape of its first input."""
-    return [outs[0], *ins[1:]]
+    """The fill rule of an operator whose outputs have the shapes of its first inputs."""
+    return [*outs, *ins[len(outs):]]
 
 
 def common_shape(shapes: Iterable[Shape | None]) -> Shape | None:

@@ -218,11 +218,6 @@ def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: in
 declare_writes(boolean_mask_put, _to_chosen)
 
 
-@boolean_mask_put.grad
-def boolean_mask_put_grad(g, ins, outs, *, axis):
-    return (ops._boolean_mask_like(g, ins[1], ins[0], axis=axis), None, None)
-
-
 @declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,), partly=(0,))
 def boolean_mask_like(data, index, like, *, axis: int = 0):
     """The slices of ``data`` along ``axis`` where ``index`` is nonzero, as many as ``like`` has."""
@@ -234,6 +229,8 @@ boolean_mask_like.infer(like_inputs(2))
 for _op in (boolean_mask, boolean_mask_like):
     declare_reads(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
     declare_gradient(_op, boolean_mask_put)
+
+linear(boolean_mask_put, boolean_mask_like, slice(1, None, -1))
 
 
 # ----------------------------------------------------------------- results whose length depends on values

@@ -24,7 +24,7 @@ from ..samples import padded, repeat_inputs, summed_like
 from .creation import declare_fill
 from .shape import as_view, copy_view, repeated_parts, stored_in
 
-__all__ = ["reduced_like", "declare_repeat"]
+__all__ = ["reduced_like", "declare_repeat", "ones_like"]
 
 
 def _stretch_target(data: Shape, target: Shape) -> Shape:
@@ -333,7 +333,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 # ------------------------------------------------------------------- results that depend on the shape alone
 
 
-def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
+def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> Op:
     """Declare the operator that returns an array of one value in the shape of its input."""
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
@@ -343,7 +343,8 @@ def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> No
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
     declare_fill(filled, number)
+    return filled
 
 
 _declare_like(0.0, "zeros_like", ("_sparse_zeros_like",))
-_declare_like(1.0, "ones_like")
+ones_like = _declare_like(1.0, "ones_like")

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from ...core.attrs import Positive
 from ...core.declarations import ZERO
 from ...core.registry import ops
-from ...core.spec import ANY, show
+from ...core.spec import show
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array
+from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
 from .boxes import rows_at, stack_coordinates
 
@@ -26,6 +28,9 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 
     Sides before scaling are whole pixels.
     """
+    for label, values in (("scales", scales), ("ratios", ratios)):
+        if not values or min(values) <= 0:
+            raise AttrError(f"{label}={values}: expected positive numbers")
     anchors: list[tuple[float, ...]] = []
     center = 0.5 * (stride - 1)
     for aspect in ratios:
@@ -42,9 +47,9 @@ def _declare(name: str, single: bool) -> None:
 
     @composed(name=name, types="*T:floating->*T", outputs=("output", "score"),
               visible=lambda *, output_score: 2 if output_score else 1)
-    def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300,
+    def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: Positive = 300,
                  threshold: float = 0.7, rpn_min_size: int = 16, scales: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
-                 ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False,
+                 ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: Positive = 16, output_score: bool = False,
                  iou_loss: bool = False):
         """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a better one.
 
@@ -56,40 +61,14 @@ def _declare(name: str, single: bool) -> None:
         most ``rpn_post_nms_top_n`` remain, and if there are fewer they are repeated. With ``iou_loss``, ``bbox_pred``
         holds distances between corners in pixels.
         """
+        if single and cls_prob.shape[0] != 1:
+            raise ShapeError(f"cls_prob: expected one image, got {cls_prob.shape[0]}; _contrib_MultiProposal takes "
+                             "several")
         return _propose_regions(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
                                 rpn_min_size, _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
 
-    @proposal.fill
-    def proposal_fill(ins, outs):
-        cls_prob = ins[0]
-        if cls_prob is not None and len(cls_prob) == 4:
-            batch, scores, *size = cls_prob
-            return [cls_prob, (batch, scores * 2, *size), (batch, 3)]
-        return ins
-
-    @proposal.infer
-    def proposal_infer(cls_prob, bbox_pred, im_info, *, scales, ratios, rpn_post_nms_top_n, feature_stride):
-        count = len(scales) * len(ratios)
-        for label, values in (("scales", scales), ("ratios", ratios)):
-            if not values or min(values) <= 0:
-                raise AttrError(f"{label}={values}: expected positive numbers")
-        if feature_stride < 1 or rpn_post_nms_top_n < 1:
-            raise AttrError(f"feature_stride={feature_stride} and rpn_post_nms_top_n={rpn_post_nms_top_n}: "
-                            "expected positive numbers")
-        if len(cls_prob) != 4 or cls_prob[1] != 2 * count:
-            raise ShapeError(f"cls_prob: expected shape (batch, {2 * count}, height, width), two scores for each of "
-                             f"{count} anchors, got {show(cls_prob)}")
-        if single and cls_prob[0] != 1:
-            raise ShapeError(f"cls_prob: expected one image, got {cls_prob[0]}; _contrib_MultiProposal takes several")
-        batch, _, *size = cls_prob
-        for label, shape, expected in (("bbox_pred", bbox_pred, (batch, 4 * count, *size)),
-                                       ("im_info", im_info, (batch, 3))):
-            if shape != expected:
-                raise ShapeError(f"{label}: expected shape {show(expected)}, got {show(shape)}")
-        if size[0] is not ANY and size[1] is not ANY and size[0] * size[1] == 0:
-            raise ShapeError(f"cls_prob: there is no position in {show(cls_prob)}")
-        return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
-
+    declare_form(proposal, "(batch, 2anchors, height > 0, width > 0) (batch, 4anchors, height, width) (batch, 3) "
+                           "-> (@rpn_post_nms_top_n*batch, 5) (@rpn_post_nms_top_n*batch, 1)")
     proposal.grad(ZERO)
 
 
@@ -97,7 +76,10 @@ def _propose_regions(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, mo
                      least_side: int,
                      corners: Sequence[tuple[float, ...]], stride: int, iou_loss: bool) -> tuple[Any, Any]:
     """The body of both operators. Arrays of regions are (batch, anchors, height, width)."""
-    (batch, _, height, width), count = cls_prob.shape, len(corners)
+    (batch, scores_of, height, width), count = cls_prob.shape, len(corners)
+    if scores_of != 2 * count:
+        raise ShapeError(f"cls_prob: expected two scores for each of {count} anchors along axis 1, got shape "
+                         f"{show(cls_prob.shape)}")
     scores, info = widen(cls_prob)[:, count:], widen(im_info)
     high, across, scale = [ops._np_reshape(part, newshape=(batch, 1, 1, 1))
                            for part in ops.SliceChannel(info, num_outputs=3, axis=1, squeeze_axis=True)]
