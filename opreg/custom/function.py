@@ -131,7 +131,7 @@ class FunctionUse(Use):
     defined: DefinedFunction
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
-        """Call the function with NDArrays; an NDArray, another array or a scalar for each output."""
+        """Call the function with NDArrays. It returns an NDArray, another array or a scalar for each output."""
         rule, op = self.defined.rule, self.op
         declared = self._declared(arrays)
         keywords = rule.select(self)

@@ -123,7 +123,7 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: Sequence[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.cur, self._key = 0, None
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over to the next round
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over to the next epoch
         self._ended = False
         self.reset()
 

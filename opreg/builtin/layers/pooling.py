@@ -431,8 +431,9 @@ def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Arr
 
 
 def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
-    """Declare the kernel of an operator that moves its first input to, or from, the places of the maxima of windows:
-    the first place of each window, or all; the output has the shape of the input ``like``."""
+    """Declare the kernel of an operator that moves its first input to the places of the maxima of windows, or from
+    these places. ``first`` selects the first place of each window instead of all. The output has the shape of the
+    input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
     def by_maxima_xp(xp, source, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,

@@ -248,8 +248,8 @@ def _groups(updates: Sequence[Update]) -> list[list[Update]]:
 
 def _gathered(run: Callable[..., list[Callable[[], object]]], updates: Sequence[Update], scratch: Callable[..., Array]
               ) -> list[Callable[[], object]]:
-    """Functions that update concatenated copies by those of ``run(new, arrays, scratch)``, and write back new weights
-    and states."""
+    """Functions that concatenate weights and states, update these copies as ``run(new, arrays, scratch)`` does, and
+    write the results back."""
     columns = [[a if a.ndim == 1 else a.reshape(-1) for a in column]
                for column in zip(*[arrays for _, arrays in updates])]
     ends = list(itertools.accumulate([new.size for new, _ in updates]))

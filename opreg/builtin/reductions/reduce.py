@@ -317,7 +317,7 @@ declare_gradient(cumsum, cumsum_backward)
 
 
 def _declare_cumulative_sum(op: Op) -> None:
-    """Declare the kernel of running sums: from the start, or from the end in the shape of a second input."""
+    """Declare the kernel of running sums; with a second input they run from the end, and have the shape of that one."""
 
     @op.kernel()  # no body: loops have no running sums
     def running_xp(xp, a, *like, axis, dtype=None):
