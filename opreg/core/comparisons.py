@@ -674,7 +674,7 @@ class Comparisons:
         if key := self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
                 lacking = _Lacking(owner)
-                path = _Path(self._held(owner), lacking, HeldValue(True), label)
+                path = _Path(self._path_owner(owner), lacking, HeldValue(True), label)
                 self._lacking[id(owner)] = lacking, path
                 self._paths.append(path)
             lacking, path = self._lacking[id(owner)]
@@ -685,9 +685,9 @@ class Comparisons:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
         if key := self._is_new(owner, "path", path):
-            self._add(self._paths, key, _Path(self._held(owner), path, HeldValue(value), label))
+            self._add(self._paths, key, _Path(self._path_owner(owner), path, HeldValue(value), label))
 
-    def _held(self, owner: object) -> HeldValue:
+    def _path_owner(self, owner: object) -> HeldValue:
         """An owner of paths, the same for all of its paths."""
         return self._owners.setdefault(id(owner), HeldValue(owner))
 

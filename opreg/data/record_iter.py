@@ -131,7 +131,7 @@ class _Samples:
             batch_rows = rows[place:place + self.batch_size - len(samples)]
             decoded: list[Any] = [None] * len(batch_rows)
             parts = [part for i, row in enumerate(batch_rows)
-                     if (part := self._work(decoded, i, int(row), (number, place + i))) is not None]
+                     if (part := self._read_sample(decoded, i, int(row), (number, place + i))) is not None]
             threads.run(parts)
             good = [sample for sample in decoded if sample is not None]
             self.skipped += len(batch_rows) - len(good)
@@ -139,7 +139,7 @@ class _Samples:
             place += len(batch_rows)
         return place
 
-    def _work(self, decoded: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
+    def _read_sample(self, decoded: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
         """Read a record; return a function that makes its sample, in any thread."""
         start = int(self.starts[row])
         try:

@@ -316,7 +316,7 @@ def _ufuncs(rule: Any, updates: Sequence[Update], rates: Rates) -> list[Callable
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
         workspace = Workspace(spare=4 * TILE)
         return [function for _, make in work for function in make(workspace.array)]
-    # Each thread's share has its own scratch; there are more than threads, since one may have to wait.
+    # Each share has its own scratch. There are more shares than threads, since a thread may have to wait.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):
