@@ -88,7 +88,7 @@ def _axis(text: str) -> _Axis:
                  -1 if above is None else int(above), match["least"] or "", match["factor"] or "")
 
 
-def _with(form: Form, attrs: Attrs) -> Form:
+def _substitute(form: Form, attrs: Attrs) -> Form:
     """A form with the values of attributes inserted."""
     axes: list[_Axis] = []
     for axis in form:
@@ -178,11 +178,11 @@ def declare_form(op: Op, text: str) -> None:
     left, _, right = text.partition("->")
     of_inputs, of_outputs = dict(zip(op.signature.input_names, _forms(left))), _forms(right)
 
-    def bound_by(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
+    def bind_dimensions(attrs: Attrs, shapes: Sequence[tuple[str, Form, Shape | None]]) -> dict[str, Any]:
         bound: dict[str, Any] = {}
         for name, form, shape in sorted(shapes, key=lambda item: sum(axis.many for axis in item[1]) > 1):
             if shape is not None and _unknown_axes(form, bound) < 2:
-                _fit(name, _with(form, attrs), shape, bound)
+                _fit(name, _substitute(form, attrs), shape, bound)
         return bound
 
     def of_ins(attrs: Attrs, ins: Sequence[Shape | None]) -> list[tuple[str, Form, Shape | None]]:
@@ -191,12 +191,12 @@ def declare_form(op: Op, text: str) -> None:
 
     def form_fill(attrs: Attrs, ins: Shapes, outs: Shapes) -> Shapes:
         named = of_ins(attrs, ins)
-        bound = bound_by(attrs, [*named, *zip(op.signature.outputs(attrs), of_outputs, outs)])
-        return [_form_shape(_with(form, attrs), bound, shape is not None) for _, form, shape in named] or ins
+        bound = bind_dimensions(attrs, [*named, *zip(op.signature.outputs(attrs), of_outputs, outs)])
+        return [_form_shape(_substitute(form, attrs), bound, shape is not None) for _, form, shape in named] or ins
 
     def form_infer(attrs: Attrs, *ins: Shape) -> list[Shape | None]:
-        bound = bound_by(attrs, of_ins(attrs, ins))
-        return [_form_shape(_with(form, attrs), bound, True) for form in of_outputs]
+        bound = bind_dimensions(attrs, of_ins(attrs, ins))
+        return [_form_shape(_substitute(form, attrs), bound, True) for form in of_outputs]
 
     first, *others = [{axis.name for axis in form if axis.number is None and axis.name[:1] != "@"}
                       for form in of_inputs.values()] or [set()]

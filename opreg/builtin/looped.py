@@ -57,7 +57,7 @@ def looped(op: Op) -> Callable[[F], F]:
             if xp is not np or not _adds_rows(folded, arrays, _stated_dtype(attrs)):
                 return prepared()
             total, view, shape = _sum_by_product(folded, xp, arrays[0]), folded.view[1:], folded.results[0]
-            count = _count_of(folded, xp, arrays[0].dtype)
+            count = _mean_divisor(folded, xp, arrays[0].dtype)
 
             def sum_rows(data: Array, out: Array | None = None) -> Array:
                 if not data.flags.c_contiguous:
@@ -125,7 +125,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
         if isinstance(folded, Loop) and call.outs[0] is not None and call.ins[0].flags.c_contiguous and _adds_rows(
                 folded, call.ins, call.outs[0].dtype):
             rows, out = call.ins[0].reshape(folded.view[1:]), call.outs[0].reshape(folded.view[2])
-            step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _count_of(
+            step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _mean_divisor(
                 folded, call.xp, rows.dtype)
             return [step] if count is None else [step, functools.partial(call.xp.divide, out, count, out)]
         return bound_loop(loop, call.xp, call.ins, call.outs, call.scratch)
@@ -148,7 +148,7 @@ def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., A
     return functools.partial(multiplier(xp, ones, like.reshape(loop.view[1:])), ones)
 
 
-def _count_of(loop: Loop, xp: ArrayModule, dtype: np.dtype) -> Any:
+def _mean_divisor(loop: Loop, xp: ArrayModule, dtype: np.dtype) -> Any:
     """The number by which a loop divides a sum of rows, in an array on the host; None for a sum."""
     if len(loop.rows.expression.code) == 1:
         return None

@@ -103,7 +103,7 @@ _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "plat
                "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
                "collections.OrderedDict", "contextlib.contextmanager")
 
-#: Modules of MXNet -> names that ``import *`` from them also binds, since they import these names themselves; a dotted
+#: For each module of MXNet, the names that it imports itself, so that ``import *`` from it binds them, too. A dotted
 #: value is a module if nothing else is noted.
 STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each for each in imported}
            for module, imported in {

@@ -379,8 +379,8 @@ def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
 
 def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1: int, axis2: int,
                     out: Array | None = None) -> Array:
-    """The kernel of ``diag`` and its gradient: a vector is written to a diagonal, and its gradient read from there; for
-    other arrays it is reversed."""
+    """The kernel of ``diag`` and of its gradient. ``diag`` writes a vector to a diagonal, and reads the diagonal of an
+    array with more axes; the gradient does the reverse."""
     shape = like[0].shape if like else numbers.shape
     if len(shape) == 1:
         shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1

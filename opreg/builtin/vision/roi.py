@@ -18,7 +18,7 @@ from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
 from ...core.spec import Shape, limits, show
-from ...core.threads import stretches
+from ...core.threads import chunks
 from ...custom.composed import composed
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
@@ -95,7 +95,7 @@ class _Cells(NamedTuple):
     def runs(self, numbers: int) -> list[slice]:
         """Consecutive blocks of regions, each region with ``numbers`` elements."""
         step = max(1, BLOCK // max(1, numbers))
-        return stretches(self.rows.shape[0], step)
+        return chunks(self.rows.shape[0], step)
 
     def own(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Each cell, and the group of channels it reads."""
@@ -366,7 +366,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
         return best
 
     step = max(1, BLOCK // max(1, n * height * width * height.bit_length() * width.bit_length()))
-    blocks = [*map(some, stretches(channels, step))]
+    blocks = [*map(some, chunks(channels, step))]
     empty = empty[:, None]
     values, places = [images(xp.concatenate(parts, axis=1), shape) for parts in zip(*blocks)]
     return xp.where(empty, 0, values), xp.where(empty, -1, places)

@@ -35,11 +35,11 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
         return in_dtype_of(ops._np_reshape(grid, newshape=(shape[0], 2, *target_shape)), data)
     if len(shape) != 4 or shape[1] != 2:
         raise ShapeError(f"data: expected a flow of shape (batch, 2, height, width), got {show(shape)}")
-    steps, places = [constant(lambda *size, make=make: make(size, x.dtype), *shape[2:]) for make in (_steps, _places)]
+    steps, places = [constant(lambda *size, make=make: make(size, x.dtype), *shape[2:]) for make in (_steps, _pixel_coordinates)]
     return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, steps), places), data)
 
 
-def _places(size: Shape, dtype: DTypeLike) -> Array:
+def _pixel_coordinates(size: Shape, dtype: DTypeLike) -> Array:
     """x and y of each pixel, from -1 to 1."""
     y, x = [np.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
     return np.stack(np.broadcast_arrays(x, y[:, None]))
@@ -47,7 +47,7 @@ def _places(size: Shape, dtype: DTypeLike) -> Array:
 
 def _homogeneous_grid(size: Shape, dtype: DTypeLike) -> Array:
     """Rows of x, y and ones for each pixel."""
-    return np.concatenate((_places(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
+    return np.concatenate((_pixel_coordinates(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
 
 
 def _steps(size: Shape, dtype: DTypeLike) -> Array:
@@ -106,7 +106,7 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
 declare_form(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
-def _work(grid, transform_type):
+def _grid_work(grid, transform_type):
     """The number of additions and multiplications of a grid: three of each for a coordinate of an affine grid; none are
     counted for a flow."""
     return 6 * math.prod(grid) if transform_type == "affine" else 0
@@ -114,15 +114,15 @@ def _work(grid, transform_type):
 
 @grid_generator.flops
 def grid_generator_flops(ins, outs, *, transform_type):
-    return _work(outs[0], transform_type)
+    return _grid_work(outs[0], transform_type)
 
 
 @grid_generator_data.flops
 def grid_generator_data_flops(ins, outs, *, transform_type):
-    return _work(ins[0], transform_type)
+    return _grid_work(ins[0], transform_type)
 
 
 @spatial_transformer.flops
 def spatial_transformer_flops(ins, outs, *, transform_type):
     """The arithmetic of the sampling grid."""
-    return _work((outs[0][0], 2, *outs[0][2:]), transform_type)
+    return _grid_work((outs[0][0], 2, *outs[0][2:]), transform_type)

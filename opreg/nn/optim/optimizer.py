@@ -143,7 +143,7 @@ class Optimizer(Cell):
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
         if name == "weight_decay" and "_decays" in attributes:
-            self._set_decays(self._given(value))
+            self._set_decays(self._unscaled_decays(value))
         elif name == "learning_rate" and "_decays" in attributes and self.is_group_lr:
             self._check_rates(value)
             self._set_rates(value)
@@ -192,7 +192,7 @@ class Optimizer(Cell):
         if self.is_group:
             self._adopt_all(self._decays)
 
-    def _given(self, decay: Any) -> list[float | Cell]:
+    def _unscaled_decays(self, decay: Any) -> list[float | Cell]:
         """Weight decays from those that the attribute shows, which are multiplied by the loss scale."""
         several = self.is_group and isinstance(decay, (tuple, list))
         if several and len(decay) != len(self.parameters):
