@@ -528,6 +528,14 @@ def test_npx_functions_give_np_arrays(call: Callable[[Any], Any], expected: Call
     np.testing.assert_allclose(found.asnumpy(), expected(X), 1e-5)
 
 
+def test_an_array_without_axes_is_not_iterable() -> None:
+    """Libraries ask ``iter``, as ``np.iterable`` does, before they take elements."""
+    assert not np.iterable(mnp.array(1.5)) and not np.iterable(mx.nd.array(1.5).sum().reshape(()))
+    assert np.iterable(mnp.array([1.5])) and [float(x) for x in mnp.array([1.5, 2.5])] == [1.5, 2.5]
+    with pytest.raises(TypeError, match="0-d array"):
+        iter(mnp.array(1.5))
+
+
 def test_random_numbers_follow_the_seed() -> None:
     draws: list[Callable[[], Any]] = [
         lambda: mnp.random.uniform(1, 2, (3, 2)), lambda: mnp.random.normal(size=4), lambda: mnp.random.choice(9, 4),
