@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.addresses import address_of
-from ..core.array_module import einsum_of
+from ..core.array_module import add_reduce, einsum_of
 from ..core.cache import cached
 from ..core.host_memory import LARGE, empty
 from ..core.spec import Shape, is_numpy_float
@@ -68,9 +68,10 @@ def _index_in_set(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> 
 def _reduction(xp: ArrayModule, name: str) -> Callable[..., Array]:
     """A reduction with the parameters of ``ufunc.reduce``."""
     if xp is np:
-        ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
-            name]
-        return ufunc.reduce
+        of_name: dict[str, Callable[..., Array]] = {
+            "row_sum": add_reduce, "row_max": np.maximum.reduce, "row_min": np.minimum.reduce,
+            "row_product": np.multiply.reduce}
+        return of_name[name]
     if name in ("row_max", "row_min"):
         if name == "row_max":
             return lambda array, axis, dtype, out, _: xp.max(array, axis=axis, out=out, keepdims=True)

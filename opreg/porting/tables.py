@@ -62,6 +62,10 @@ ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequ
                       "KeysView", "ValuesView", "ItemsView", "ByteString"))
 MEMBERS.update({f"collections.{name}": f"collections.abc.{name}" for name in ABSTRACT})
 
+#: Modules that programs read from their package without importing them, since MXNet has imported them.
+BROUGHT = frozenset(("multiprocessing.pool", "multiprocessing.connection", "concurrent.futures", "urllib.request",
+                     "urllib.error", "http.client", "http.cookiejar", "html.entities", "importlib.metadata"))
+
 #: Modules that were removed, and their replacement.
 GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it did", "sets": "set is a type",
         "md5": "hashlib.md5", "sha": "hashlib.sha1", "popen2": "subprocess", "new": "types",

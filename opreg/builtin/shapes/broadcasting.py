@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.array_module import add_reduce
 from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -255,16 +256,16 @@ def _sum_down_to(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array],
     rows = data.ndim
     while rows - 1 in axes:
         rows -= 1
-    wide = xp.float32 if is_narrow(data.dtype) else None
+    wide, add = xp.float32 if is_narrow(data.dtype) else None, add_reduce if xp is np else xp.sum
     if rows == data.ndim or not is_single_or_double(data.dtype) or not data.flags.c_contiguous:
-        return lambda data: xp.sum(data, tuple(axes), wide, None, True).reshape(shape)
+        return lambda data: add(data, tuple(axes), wide, None, True).reshape(shape)
     # A product with ones is three times as fast as a sum over short rows.
     lines, length = math.prod(data.shape[:rows]), math.prod(data.shape[rows:])
     ones, before, outer = xp.ones(length, dtype=data.dtype), data.shape[:rows], tuple([a for a in axes if a < rows])
 
     def summed(data: Array) -> Array:
         sums = xp.matmul(data.reshape(lines, length), ones)
-        return (xp.sum(sums.reshape(before), outer) if outer else sums).reshape(shape)
+        return (add(sums.reshape(before), outer) if outer else sums).reshape(shape)
 
     return summed
 
