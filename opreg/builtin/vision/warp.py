@@ -35,7 +35,8 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
         return in_dtype_of(ops._np_reshape(grid, newshape=(shape[0], 2, *target_shape)), data)
     if len(shape) != 4 or shape[1] != 2:
         raise ShapeError(f"data: expected a flow of shape (batch, 2, height, width), got {show(shape)}")
-    steps, places = [constant(lambda *size, make=make: make(size, x.dtype), *shape[2:]) for make in (_steps, _pixel_coordinates)]
+    steps, places = [constant(lambda *size, make=make: make(size, x.dtype), *shape[2:])
+                     for make in (_steps, _pixel_coordinates)]
     return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, steps), places), data)
 
 
