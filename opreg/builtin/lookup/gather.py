@@ -409,17 +409,11 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
 @composed(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
     """Flat indices into an array of shape ``shape``; each column of ``data`` holds the indices along its axes."""
-    if len(data.shape) < 2 or data.shape[0] != len(_strides(shape)):
-        raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data.shape)}")
     strides = np.array(_strides(shape)).reshape(-1, *[1] * (len(data.shape) - 1))
     return in_dtype_of(ops._np_sum(ops.broadcast_mul(ops.Cast(data, dtype="int64"), strides), axis=0), data)
 
 
-@ravel_multi_index.fill
-def ravel_multi_index_fill(ins, outs, *, shape):
-    return [outs[0] and (len(_strides(shape)), *outs[0])]
-
-
+declare_form(ravel_multi_index, lambda *, shape: f"({len(_strides(shape))}, axis, ...) -> (axis, ...)")
 ravel_multi_index.grad(ZERO)
 
 
@@ -428,14 +422,7 @@ def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
     """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
 
 
-@unravel_index.fill
-def unravel_index_fill(ins, outs):
-    return [outs[0] and outs[0][1:]]
-
-
-@unravel_index.infer
-def unravel_index_infer(data, *, shape):
-    return (len(_strides(shape)), *data)
+declare_form(unravel_index, lambda *, shape: f"(...) -> ({len(_strides(shape))}, ...)")
 
 
 @unravel_index.kernel()  # no body: each row follows from the remainder of the one before

@@ -24,6 +24,7 @@ from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
+from ..forms import declare_form
 from ..outputs import like_inputs, wide
 from ..samples import declare_row_samples, fold_samples, repeat_inputs
 
@@ -480,18 +481,9 @@ def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
     """Products of the matrices in the last two axes; the axes before are equal in both inputs."""
 
 
-@batch_dot.infer
-def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
-    if len(lhs) < 3 or len(lhs) != len(rhs):
-        raise ShapeError(f"expected two arrays of one rank, three or more, got shapes {show(lhs)} and {show(rhs)}")
-    m, k = lhs[:-3:-1] if transpose_a else lhs[-2:]
-    l, n = rhs[:-3:-1] if transpose_b else rhs[-2:]
-    if lhs[:-2] != rhs[:-2] or k != l:
-        raise ShapeError(f"batches of matrices {show(lhs)}{' transposed' * transpose_a} and "
-                         f"{show(rhs)}{' transposed' * transpose_b} do not fit each other")
-    return (*lhs[:-2], m, n)
-
-
+declare_form(batch_dot, lambda *, transpose_a, transpose_b: (
+    f"(first, ..., {'k, m' if transpose_a else 'm, k'}) (first, ..., {'n, k' if transpose_b else 'k, n'}) "
+    "-> (first, ..., m, n)"))
 declare_row_samples(batch_dot, 0, 1)
 
 

@@ -29,9 +29,6 @@ def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_d
     of each cell.
     """
     x, count = widen(data), rois.shape[0]
-    if data.shape[1] != output_dim * group_size * group_size:
-        raise ShapeError(f"data: expected output_dim * group_size² = {output_dim * group_size ** 2} channels, "
-                         f"got shape {show(data.shape)}")
     form = _form(None if trans is None else trans.shape, spatial_scale, output_dim, group_size, pooled_size, part_size,
                  sample_per_part, trans_std)
     *places, inside = _samples(widen(ops.BlockGrad(rois)), None if trans is None else widen(trans), form, x.shape)
@@ -70,16 +67,18 @@ class _Form(NamedTuple):
 
 def _form(trans: Shape | None, spatial_scale: float, output_dim: int, group_size: int, pooled_size: int,
           part_size: int, sample_per_part: int, trans_std: float) -> _Form:
-    classes, parts = 1 if trans is None else trans[1] // 2, part_size or pooled_size
-    if trans is not None and (classes < 1 or output_dim % classes != 0 or trans[2] != parts):
-        raise ShapeError(f"trans: expected shape (regions, 2 * classes, {parts}, {parts}) with classes that divide "
+    classes = 1 if trans is None else trans[1] // 2
+    if trans is not None and (classes < 1 or output_dim % classes != 0):
+        raise ShapeError(f"trans: expected shape (regions, 2 * classes, parts, parts) with classes that divide "
                          f"output_dim={output_dim}, got {show(trans)}")
-    return _Form(pooled_size, group_size, parts, sample_per_part, classes, output_dim // classes, spatial_scale,
-                 trans_std)
+    return _Form(pooled_size, group_size, part_size or pooled_size, sample_per_part, classes, output_dim // classes,
+                 spatial_scale, trans_std)
 
 
-declare_form(deformable_pooling, "(batch, channels, height, width) (regions, 5) (regions, 2classes, parts, parts) "
-             "-> (regions, @output_dim, @pooled_size, @pooled_size) (regions, @output_dim, @pooled_size, @pooled_size)")
+declare_form(deformable_pooling, lambda *, output_dim, group_size, pooled_size, part_size: (
+    f"(batch, {output_dim * group_size ** 2}, height, width) (regions, 5) "
+    f"(regions, 2classes, {part_size or pooled_size}, {part_size or pooled_size})"
+    + " -> (regions, @output_dim, @pooled_size, @pooled_size)" + " (regions, @output_dim, @pooled_size, @pooled_size)"))
 
 
 def _channels_per_cell(x: Any, form: _Form) -> Any:

@@ -14,9 +14,8 @@ import numpy as np
 from ...core.attrs import Positive
 from ...core.declarations import ZERO
 from ...core.registry import ops
-from ...core.spec import show
 from ...custom.composed import composed
-from ...errors import AttrError, ShapeError
+from ...errors import AttrError
 from ...typing import Array
 from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
@@ -61,14 +60,13 @@ def _declare(name: str, single: bool) -> None:
         most ``rpn_post_nms_top_n`` remain, and if there are fewer they are repeated. With ``iou_loss``, ``bbox_pred``
         holds distances between corners in pixels.
         """
-        if single and cls_prob.shape[0] != 1:
-            raise ShapeError(f"cls_prob: expected one image, got {cls_prob.shape[0]}; _contrib_MultiProposal takes "
-                             "several")
         return _propose_regions(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
                                 rpn_min_size, _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
 
-    declare_form(proposal, "(batch, 2anchors, height > 0, width > 0) (batch, 4anchors, height, width) (batch, 3) "
-                           "-> (@rpn_post_nms_top_n*batch, 5) (@rpn_post_nms_top_n*batch, 1)")
+    images, rows = ("1", "@rpn_post_nms_top_n") if single else ("images", "@rpn_post_nms_top_n*images")
+    declare_form(proposal, lambda *, scales, ratios: (
+        f"({images}, {2 * len(scales) * len(ratios)}, height > 0, width > 0) "
+        f"({images}, {4 * len(scales) * len(ratios)}, height, width) ({images}, 3) -> ({rows}, 5) ({rows}, 1)"))
     proposal.grad(ZERO)
 
 
@@ -76,10 +74,7 @@ def _propose_regions(cls_prob: Any, bbox_pred: Any, im_info: Any, first: int, mo
                      least_side: int,
                      corners: Sequence[tuple[float, ...]], stride: int, iou_loss: bool) -> tuple[Any, Any]:
     """The body of both operators. Arrays of regions are (batch, anchors, height, width)."""
-    (batch, scores_of, height, width), count = cls_prob.shape, len(corners)
-    if scores_of != 2 * count:
-        raise ShapeError(f"cls_prob: expected two scores for each of {count} anchors along axis 1, got shape "
-                         f"{show(cls_prob.shape)}")
+    (batch, _, height, width), count = cls_prob.shape, len(corners)
     scores, info = widen(cls_prob)[:, count:], widen(im_info)
     high, across, scale = [ops._np_reshape(part, newshape=(batch, 1, 1, 1))
                            for part in ops.SliceChannel(info, num_outputs=3, axis=1, squeeze_axis=True)]
