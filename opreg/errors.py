@@ -270,7 +270,7 @@ _LIBRARIES = frozenset({"numpy", "cupy", "numba", "scipy"})
 
 
 def trim(error: BaseException) -> None:
-    """Take the frames of opreg between two of user code out of a traceback, but for the first.
+    """Shorten a traceback: where frames of opreg lie between frames of user code, keep only the first of them.
 
     A user's method that fails is then seen right below the call that led to it. ``OPREG_FULL_TRACEBACK=1`` keeps them;
     where no user code follows, all stay.

@@ -92,7 +92,7 @@ class Optimizer(Cell):
     #: Whether an eager call runs ``construct`` as a plan.
     _planned = False
 
-    #: Whether parameters outside of groups with ``beta`` or ``gamma`` in their names are not decayed.
+    #: Whether weight decay leaves out parameters with ``beta`` or ``gamma`` in their names, unless a group has them.
     _spares = True
 
     #: Whether a weight decay may be a Cell.
