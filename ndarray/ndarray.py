@@ -528,8 +528,6 @@ class NDArray(ScalarConversions, Protocols, Methods):
         elif not isinstance(value, (np.ndarray, list, tuple)) and (shared := FOREIGN.function(value)) is not None:
             self._store(key, shared, basic, references)
             return
-        elif value is None:  # NumPy would convert it to NaN
-            raise ArgumentError("expected numbers to assign, got None")
         else:
             source = numbers_of(value, self._data.dtype)
             if not isinstance(self._data, np.ndarray):
@@ -655,6 +653,8 @@ def numbers_of(source: ArrayLike, dtype: np.dtype) -> np.ndarray:
     TypeError, ValueError
         If an element is no number, or if nested lists have several lengths. The errors are `OpError` as well.
     """
+    if source is None:  # NumPy would convert it to NaN
+        raise ArgumentError("expected numbers, got None")
     try:
         return quiet(host_memory.copied, source, dtype)
     except OverflowError as error:

@@ -407,7 +407,7 @@ def check_stype(stype: str) -> str:
     ArgumentError
         For an unknown one. The error suggests the nearest.
     """
-    if stype != "default" and stype not in _KINDS:
+    if stype not in ("default", *_KINDS):
         raise ArgumentError(f"storage type {stype!r}. {did_you_mean(str(stype), ('default', *_KINDS))}")
     return stype
 

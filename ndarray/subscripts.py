@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opreg.core.spec import Shape
+from opreg.errors import SubscriptError
 
 from .context import Context
 from .protocols import Protocols
@@ -26,7 +27,9 @@ def index_of(key: Any, shape: Shape, ctx: Context, written: bool = False) -> tup
         if isinstance(part, Protocols):
             part = part._data if part._ctx.shares(ctx) else ctx.backend.asarray(part._data, device=ctx.device_id)
         elif isinstance(part, (list, tuple, range)):
-            part = np.asarray(part, None if len(part) else np.int64)
+            given, part = part, np.asarray(part, None if len(part) else np.int64)
+            if part.dtype.kind in "OSUMmc":
+                raise SubscriptError(f"a list in a subscript must have integers, got {given!r}")
         if getattr(part, "ndim", 0):
             part = part if part.dtype.kind in "iu" else ctx.run(part.astype, np.int64)
             if isinstance(part, np.ndarray) and ctx.xp is not np:

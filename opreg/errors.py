@@ -147,8 +147,9 @@ Place: TypeAlias = tuple[CodeType, int]
 
 # Code outside of this folder is user code.
 _INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# The folder of Python's own modules; those of libraries are in site-packages inside it.
-_PYTHONS = os.path.dirname(os.__file__) + os.sep
+# How the files of Python's own modules begin: those in its folder, which has libraries in site-packages, and those in
+# the interpreter itself.
+_PYTHONS = os.path.dirname(os.__file__) + os.sep, "<frozen "
 
 
 def user_line() -> Where | None:

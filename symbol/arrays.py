@@ -12,6 +12,7 @@ import numpy as np
 from opreg.backends.devices import copier_to
 from opreg.core.graph import Graph
 from opreg.core.mode import quiet
+from opreg.core.settings import named_methods
 from opreg.core.spec import Shape, is_known, show, size
 from opreg.core.versions import wrote
 from opreg.errors import ArgumentError, ShapeError, WrongNameError, did_you_mean
@@ -101,6 +102,7 @@ def front(old: NDArray, shape: Shape) -> NDArray:
     return NDArray(old._data.reshape(-1)[:size(shape)].reshape(shape), old.context)
 
 
+@named_methods()
 class BoundArrays:
     """The arrays that a graph is bound to, in their order and by name.
 

@@ -13,6 +13,7 @@ from opreg.core import generators
 from opreg.core.gradient import CUT
 from opreg.core.invalidation import watch, watch_memory
 from opreg.core.op import Op
+from opreg.core.settings import named_methods
 from opreg.core.spec import is_known, show
 from opreg.errors import TRIMMED, ArgumentError, OpError, did_you_mean, trim
 from opreg.ndarray.ndarray import NDArray
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "truth"]
 
 
+@named_methods("forward", "backward", "update", "step", "plan", "on_register", "on_new_memory")
 class Executor(SingleThread, BoundArrays, PlanReports):
     """A graph bound to arrays.
 

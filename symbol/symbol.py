@@ -19,7 +19,7 @@ from opreg.core.placeholder import resolve
 from opreg.core.registry import user_operator
 from opreg.core.reports import SVG, report
 from opreg.core.rules import Attrs
-from opreg.core.settings import dimensions, number
+from opreg.core.settings import dimensions, named_methods, number
 from opreg.core.slots import Slot
 from opreg.core.spec import dtype_flag
 from opreg.core.value import Value
@@ -99,6 +99,7 @@ def _no_attribute(kind: type, name: str) -> str:
 
 
 @autograd.SYMBOL.provide
+@named_methods()
 class Symbol(Entries, Methods):
     """One or several entries of a graph.
 

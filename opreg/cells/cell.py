@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 import numpy as np
 
 from ..core.mode import MODE
+from ..core.named_errors import wrong_call
 from ..core.parameters import signature_of
 from ..core.reports import NotebookTable
 from ..core.settings import Checked
@@ -150,6 +151,10 @@ class Cell(ParameterContainer, Checked, NotebookTable):
             out = self._run_with_all(args, kwargs)
             return out if attributes["_cast_out"] is None else converted(out, attributes["_cast_out"])
         except Exception as error:
+            wrong = wrong_call(error, f"{type(self).__name__}.construct", self.construct, args, kwargs)
+            if wrong is not None:
+                note(wrong, f"in Cell {self.path}")
+                raise wrong from None
             if attributes["_plain"]:
                 self._explain(error, args, kwargs)
             if any(hasattr(each, "list_arguments") for each in (*args, *kwargs.values())):

@@ -123,7 +123,7 @@ def _context_of(target: str, number: int) -> Context:
 
 def no_setting(function: str, name: str, settings: Iterable[str]) -> ArgumentError:
     """The error for a name that is none of a function's settings."""
-    return ArgumentError(f"{function}: there is no setting {name!r}. {did_you_mean(name, settings)}")
+    return ArgumentError(f"{function}: there is no setting {name!r}. {did_you_mean(str(name), settings)}")
 
 
 def check_setting(name: str, value: object) -> None:
@@ -135,7 +135,7 @@ def check_setting(name: str, value: object) -> None:
 @reads_setting
 def get_context(attr_key: str) -> Any:
     """A setting of ``set_context``, or of the context around the call."""
-    if attr_key not in _CONTEXT:
+    if attr_key not in [*_CONTEXT]:
         raise no_setting("get_context", attr_key, _CONTEXT)
     return (MODE.current().convention if attr_key == "convention" else None) or _CONTEXT[attr_key]
 

@@ -10,7 +10,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, TypeVar, cast
 
 from ..errors import (
@@ -25,9 +25,10 @@ from ..errors import (
     unknown_keyword,
 )
 from .annotations import expected_words
+from .parameters import signature_of
 from .setting_reads import READERS
 
-__all__ = ["FAILURES", "bind", "explained", "name_errors", "named"]
+__all__ = ["FAILURES", "bind", "explained", "name_errors", "named", "wrong_call"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -153,6 +154,33 @@ def bind(name: str, signature: inspect.Signature, args: Sequence[Any], keywords:
         else:
             text = f"{name}(): {error}"
         raise ArgumentError(text) from None
+
+
+def wrong_call(error: Exception, name: str, method: Callable[..., Any], args: Sequence[Any],
+               keywords: Mapping[str, Any], given: Collection[str] = ()) -> ArgumentError | None:
+    """The error for a call whose arguments a user's method does not take; None if an exception that was caught from the
+    call has another cause.
+
+    Parameters
+    ----------
+    given : collection of str
+        The parameters that our caller of the method gives itself.
+
+    Examples
+    --------
+    >>> def construct(x, y): ...
+    >>> wrong_call(TypeError(), "Pair.construct", construct, [1], {})
+    ArgumentError('Pair.construct() needs y. It takes x, y')
+    """
+    if not isinstance(error, TypeError) or is_users(error.__traceback__):
+        return None
+    signature = signature_of(method)
+    taken = [parameter for word, parameter in signature.parameters.items() if word not in given]
+    try:
+        bind(name, signature.replace(parameters=taken), args, keywords)
+    except ArgumentError as told:
+        return told
+    return None
 
 
 def _wrong_kind(name: str, bound: inspect.BoundArguments) -> ArgumentError | None:

@@ -170,6 +170,8 @@ def get(name: str, what: str = "operator") -> Op:
     >>> get("Convolution")
     <operator Convolution>
     """
+    if not isinstance(name, str):
+        raise ArgumentError(f"expected the name of an {what}, got {name!r}")
     op = find(name) or _OPS.get(f"custom.{name}")
     if op is None:
         raise unknown_operator(f"unknown {what} {name!r}. {nearest(name)}")

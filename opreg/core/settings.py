@@ -6,16 +6,43 @@ import ast
 import inspect
 import math
 import operator
+import re
 import textwrap
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ArgumentError, is_ours, unknown_keyword
 from .annotations import expected_words, is_number
 from .named_errors import named
 
-__all__ = ["Checked", "CheckedMethods", "dimensions", "flag", "number", "real_number", "whole_number"]
+__all__ = ["Checked", "CheckedMethods", "dimensions", "flag", "named_methods", "number", "pattern",
+           "real_number", "whole_number"]
+
+C = TypeVar("C", bound=type)
+
+
+def pattern(what: str, text: str | re.Pattern[str]) -> re.Pattern[str]:
+    """A regular expression that a user gave.
+
+    Raises
+    ------
+    ArgumentError
+        Python's ``re`` cannot read the text.
+
+    Examples
+    --------
+    >>> pattern("collect_params: select", ".*weight").match("fc_weight") is not None
+    True
+    >>> pattern("collect_params: select", "(")
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: collect_params: select='(': expected a regular expression: missing ), unterminated \
+subpattern at position 0
+    """
+    try:
+        return re.compile(text)
+    except (re.error, TypeError) as error:
+        raise ArgumentError(f"{what}={text!r}: expected a regular expression: {error}") from None
 
 
 def whole_number(what: str, value: Any, least: float = 0) -> int:
@@ -236,6 +263,25 @@ class Checked:
         _name_errors(cls, lambda name: name == "__init__")
 
 
+def named_methods(*plain: str) -> Callable[[C], C]:
+    """A decorator of a class whose public methods raise errors that name the object's class, the method and the
+    argument; those of these names stay as they are.
+
+    Examples
+    --------
+    >>> from opreg import sym
+    >>> sym.var("x").gradient(wrtt=["x"])
+    Traceback (most recent call last):
+    opreg.errors.ArgumentError: Symbol.gradient() takes no keyword 'wrtt'. Did you mean 'wrt'? Valid: wrt.
+    """
+
+    def name(cls: C) -> C:
+        _name_errors(cls, lambda method: not method.startswith("_") and method not in plain)
+        return cls
+
+    return name
+
+
 def _name_errors(cls: type, are_named: Callable[[str], bool]) -> None:
     """Make errors of functions of a class name the class, if the functions are opreg's."""
     for name, member in [*vars(cls).items()]:
@@ -266,4 +312,4 @@ class CheckedMethods(Checked):
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
-        _name_errors(cls, lambda name: not name.startswith("_") and name not in cls._plain_methods)
+        named_methods(*cls._plain_methods)(cls)

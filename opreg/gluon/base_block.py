@@ -20,9 +20,10 @@ from ..cells.state import STATE, untraced
 from ..cells.tables import Table
 from ..core.files import atomic_write, open_to_read
 from ..core.json_text import json_of
+from ..core.named_errors import wrong_call
 from ..core.settings import CheckedMethods
 from ..core.spec import show
-from ..errors import FileFormatError, is_it, note, warn
+from ..errors import ArgumentError, FileFormatError, is_it, note, warn
 from ..train.initializer import InitializerLike
 from ..typing import DTypeLike
 from .base_parameter import Contexts, Parameter
@@ -404,9 +405,12 @@ class Block(CheckedMethods):
         try:
             out = self.forward(*args)
         except Exception as error:
+            wrong = self._wrong_call(error, args)
             if not any(text.startswith("in block ") for text in getattr(error, "__notes__", ())):
                 given = ", ".join([_describe_input(value) for value in args])
-                note(error, f"in block {self.name}, {_title(self)}, given {given}")
+                note(wrong or error, f"in block {self.name}, {_title(self)}, given {given}")
+            if wrong is not None:
+                raise wrong from None
             raise
         if self._forward_hooks:
             for hook in list(self._forward_hooks.values()):
@@ -416,6 +420,10 @@ class Block(CheckedMethods):
             with untraced():  # otherwise each of the values that the array is made of would be compared, too
                 reads.comparisons.path(self, "{}._traced_state()", self._traced_state(), f"the block {self.name}")
         return out
+
+    def _wrong_call(self, error: Exception, args: tuple[Any, ...]) -> ArgumentError | None:
+        """The error for inputs that the block does not take; None if an exception from the block has another cause."""
+        return wrong_call(error, f"{type(self).__name__}.forward", self.forward, args, {})
 
     def forward(self, *args: Any) -> Any:
         """Compute outputs from inputs."""

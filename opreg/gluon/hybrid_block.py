@@ -17,8 +17,10 @@ from opreg.symbol.symbol import Group, Symbol, Variable
 from ..cells.state import STATE
 from ..cells.tables import Table
 from ..core.invalidation import watch
+from ..core.named_errors import wrong_call
 from ..core.op import Op
-from ..errors import OpError, is_it, warn
+from ..core.parameters import signature_of
+from ..errors import ArgumentError, OpError, did_you_mean, is_it, warn
 from ..typing import DTypeLike
 from .base_block import Block
 from .base_parameter import Parameter
@@ -252,8 +254,8 @@ class HybridBlock(Block):
         try:
             self.infer_shape(*args)
         except (OpError, ValueError) as error:
-            raise BlockError(f"{self.name}: deferred initialization failed because shape cannot be inferred: {error}"
-                             ) from error
+            raise self._wrong_call(error, args) or BlockError(
+                f"{self.name}: deferred initialization failed because shape cannot be inferred: {error}") from error
 
     def _infer(self, attribute: str, *args: Any) -> None:
         """Infer the shapes or dtypes of parameters, ``attribute``, from those of inputs."""
@@ -312,6 +314,10 @@ class HybridBlock(Block):
             Further settings of MXNet, such as ``static_alloc`` and ``static_shape``, accepted without effect: a plan's
             memory is always static.
         """
+        unknown = [name for name in kwargs if name not in _SETTINGS]
+        if unknown:
+            warn(f"HybridBlock.hybridize: {unknown[0]}={kwargs[unknown[0]]!r} has no effect. "
+                 f"{did_you_mean(unknown[0], ('active', *_SETTINGS))}")
         self.__dict__.update(_active=active, _flags=[(name, kwargs[name]) for name in _SETTINGS if name in kwargs])
         if clear:
             self._clear_cached_op()
@@ -430,6 +436,13 @@ class HybridBlock(Block):
                 parameter._finish_deferred_init()
             parameters = {name: parameter.data(ctx) for name, parameter in self._reg_params.items()}
         return self.hybrid_forward(ndarray, x, *args, **parameters)
+
+    def _wrong_call(self, error: Exception, args: tuple[Any, ...]) -> ArgumentError | None:
+        if type(self).forward is not HybridBlock.forward:
+            return super()._wrong_call(error, args)
+        method = self.hybrid_forward
+        given = {next(iter(signature_of(method).parameters), ""), *self._reg_params}  # F, and the parameters
+        return wrong_call(error, f"{type(self).__name__}.hybrid_forward", method, args, {}, given)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Compute outputs with functions of ``F``, which is ``nd`` or ``sym``.

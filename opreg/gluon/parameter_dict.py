@@ -13,6 +13,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.io import load, save
 from opreg.ndarray.ndarray import NDArray
 
+from ..core import settings
 from ..core.settings import CheckedMethods
 from ..errors import WrongNameError, did_you_mean
 from ..train import initializer
@@ -151,12 +152,12 @@ class ParameterDict(CheckedMethods):
         BlockError
             When both have different parameters of the same name.
         """
+        selected = settings.pattern("select", ".*" if select is None else select)
         for name, parameter in other.items():
             if self._params.get(name, parameter) is not parameter:
                 raise BlockError("Cannot update self with other because they have different Parameters with the same "
                                  f"name '{name}'")
-        self._params.update((name, parameter) for name, parameter in other.items()
-                            if select is None or re.match(select, name))
+        self._params.update((name, parameter) for name, parameter in other.items() if selected.match(name))
 
     # ------------------------------------------------------------------------------------------- all at once
 

@@ -155,7 +155,7 @@ class NumpyValue(Value):
         """The array in another shape, given literally; one -1 is inferred."""
         new_shape: Any = keywords.pop("newshape", keywords.pop("shape", shape))
         if isinstance(new_shape, tuple) and len(new_shape) == 1 and not isinstance(new_shape[0], numbers.Integral):
-            new_shape = tuple(new_shape[0])
+            (new_shape,) = new_shape
         return FUNCTION.function("reshape")(self, new_shape, order)
 
     def transpose(self, *axes: Any) -> Any:

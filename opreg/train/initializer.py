@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -22,6 +21,7 @@ from opreg.ndarray.io import load
 from opreg.ndarray.ndarray import NDArray, array
 
 from .. import fills
+from ..core import settings
 from ..core.attrs import Amount
 from ..core.named_errors import name_errors, named
 from ..core.settings import Checked
@@ -619,7 +619,8 @@ class Mixed(Initializer):
         super().__init__()
         if len(patterns) != len(initializers):
             raise ArgumentError(f"Mixed: {len(patterns)} patterns, but {len(initializers)} initializers")
-        self.map = [(re.compile(pattern), create(initializer)) for pattern, initializer in zip(patterns, initializers)]
+        self.map = [(settings.pattern("Mixed: a pattern", pattern), create(initializer))
+                    for pattern, initializer in zip(patterns, initializers)]
 
     def __call__(self, desc: str, arr: NDArray) -> None:
         """Fill an array by the first pattern that is found in its name."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from opreg.core import settings
 from opreg.core.registry import ops
 from opreg.core.settings import CheckedMethods
 from opreg.ndarray.ndarray import NDArray
@@ -55,7 +55,7 @@ class Monitor(CheckedMethods):
                  sort: bool = False, monitor_all: bool = False):
         self.interval, self.stat_func = interval, stat_func or _mean_size
         self.sort, self.monitor_all = sort, monitor_all
-        self.re_prog = re.compile(pattern)
+        self.re_prog = settings.pattern("Monitor: pattern", pattern)
         self.queue: list[tuple[int, str, Any]] = []
         self.exes: list[Executor] = []
         self.step, self.activated = 0, False

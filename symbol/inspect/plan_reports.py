@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from opreg.core.reports import Explanation, NotebookTable, report
+from opreg.core.settings import named_methods
 from opreg.errors import ArgumentError
 from opreg.ndarray.context import Context
 
@@ -63,6 +64,7 @@ class DescribedGraph(Protocol):
         """The list as text."""
 
 
+@named_methods()
 class PlanReports(NotebookTable):
     """An object that reports on its plans."""
 

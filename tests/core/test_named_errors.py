@@ -23,6 +23,7 @@ from opreg.errors import ArgumentError, OpError, ShapeError
 from tests.questions import of_each
 
 Tensor = mx.Tensor
+A, X = mx.nd.ones((2, 3)), Tensor(np.ones((2, 3), np.float32))
 
 
 def _third(values: Any, at: int = 2) -> Any:
@@ -72,7 +73,24 @@ def test_exceptions_of_users_functions_leave_as_they_are() -> None:
      r"^values of shape \(2,\) do not broadcast to elements of shape \(3,\)"),
     (lambda: mx.nd.ones((2, 3)).__setitem__([0], mx.nd.ones(2)), ShapeError,
      r"^values of shape \(2,\) do not broadcast to elements of shape \(1, 3\)"),
-    (lambda: mx.nd.ones(2).__setitem__(0, None), ArgumentError, "^expected numbers to assign, got None"),
+    (lambda: mx.nd.ones(2).__setitem__(0, None), ArgumentError, "^expected numbers, got None"),
+    (lambda: mx.nd.array(None), ArgumentError, "^expected numbers, got None"),
+    (lambda: mx.np.ones(2).dot(None), ArgumentError, "^expected numbers, got None"),
+    (lambda: mx.np.where(None, mx.np.ones(2), 0), ArgumentError, "expected numbers, got None"),
+    (lambda: mx.nd.ones(2).tostype([]), ArgumentError, r"^storage type \[\]"),
+    (lambda: A[[1, "a"]], IndexError, r"^a list in a subscript must have integers, got \[1, 'a'\]"),
+    (lambda: mx.np.ones(2).reshape(None), ArgumentError, "shape=None: expected an int or a tuple of ints"),
+    (lambda: mx.operator.get(3), ArgumentError, "^expected the name of an operator, got 3"),
+    (lambda: mx.get_context([]), ArgumentError, r"^get_context: there is no setting \[\]"),
+    (lambda: mx.gluon.nn.Dense(2).collect_params("("), ArgumentError, r"select='\(': expected a regular expression"),
+    (lambda: mx.init.Mixed(["["], ["one"]), ArgumentError, r"pattern='\[': expected a regular expression"),
+    (lambda: mx.mon.Monitor(1, pattern="*"), ArgumentError, r"^Monitor: pattern='\*': expected a regular expression"),
+    (lambda: mx.sym.var("x").grad(None), ArgumentError, "^Symbol.grad: wrt=None: expected"),
+    (lambda: mx.sym.load(3), ArgumentError, "^load: fname=3: expected text or a path"),
+    (lambda: _executor().set_optimizer(3), ArgumentError, "^set_optimizer: expected an optimizer"),
+    (lambda: _executor().set_monitor_callback(), ArgumentError, r"^Executor.set_monitor_callback\(\) needs callback"),
+    (lambda: _executor().copy_params_from(3), ArgumentError, "^copy_params_from: expected a dict of arrays, got int"),
+    (lambda: _executor().explain(True, 3), ArgumentError, r"^Executor.explain\(\): expected 1 argument"),
     (lambda: mx.np.split(mx.np.ones(3), 2), ValueError, "^split: array split does not result in an equal division"),
 ])
 def test_errors_name_the_function(call: Any, kind: type, words: str) -> None:
@@ -191,6 +209,69 @@ def test_powers_of_large_integers_end() -> None:
     with pytest.raises(OverflowError, match=r"^power of 10 and 1000000000: ") as caught:
         mx.nd.power(10, 10 ** 9)
     assert isinstance(caught.value, OpError)
+
+
+def _executor() -> Any:
+    return mx.sym.var("x").simple_bind(mx.cpu(), x=(2,))
+
+
+class Pair(nn.Cell):
+    def construct(self, x: Any, y: Any, scale: float = 1.0) -> Any:
+        return x + y * scale
+
+
+class Failing(nn.Cell):
+    def construct(self, x: Any) -> Any:
+        return (lambda: x)(3)  # type: ignore[call-arg]
+
+
+class PairBlock(mx.gluon.Block):
+    def forward(self, x: Any, y: Any) -> Any:
+        return x + y
+
+
+class ScaledPair(mx.gluon.HybridBlock):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = self.params.get("scale", shape=(1,), init="ones")
+
+    def hybrid_forward(self, F: Any, x: Any, y: Any, scale: Any) -> Any:
+        return F.broadcast_mul(x + y, scale)
+
+
+def _initialized(block: Any, hybridized: bool = False) -> Any:
+    block.initialize()
+    block.hybridize(hybridized)
+    return block
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda: Pair()(X), r"^Pair.construct\(\) needs y. It takes x, y, scale"),
+    (lambda: Pair()(X, X, 1.0, X), r"^Pair.construct\(\): expected 3 arguments \(x, y, scale\), got 4"),
+    (lambda: Pair()(X, X, scal=2.0), r"^Pair.construct\(\) takes no keyword 'scal'. Did you mean 'scale'"),
+    (lambda: mx.jit(Pair())(X), r"^Pair.construct\(\) needs y. It takes x, y, scale"),
+    (lambda: mx.grad(Pair())(X), r"^Pair.construct\(\) needs y. It takes x, y, scale"),
+    (lambda: nn.Dense(3, 2)(X, X), r"^Dense.construct\(\): expected 1 argument \(x\), got 2"),
+    (lambda: nn.SequentialCell(Pair())(X), r"^Pair.construct\(\) needs y"),
+    (lambda: nn.MSELoss()(X), r"^MSELoss.construct\(\) needs labels. It takes logits, labels"),
+    (lambda: PairBlock()(A), r"^PairBlock.forward\(\) needs y. It takes x, y"),
+    (lambda: PairBlock()(), r"^PairBlock.forward\(\) needs x, y. It takes x, y"),
+    (lambda: _initialized(ScaledPair())(A), r"^ScaledPair.hybrid_forward\(\) needs y. It takes x, y"),
+    (lambda: _initialized(ScaledPair(), True)(A), r"^ScaledPair.hybrid_forward\(\) needs y. It takes x, y"),
+    (lambda: _initialized(mx.gluon.nn.Dense(2))(A, A), r"^Dense.hybrid_forward\(\): expected 1 argument \(x\), got 2"),
+    (lambda: _initialized(mx.gluon.nn.Dense(2), True)(), r"^Dense.hybrid_forward\(\) needs x. It takes x"),
+    (lambda: mx.gluon.loss.L2Loss()(A), r"^L2Loss.hybrid_forward\(\) needs label. It takes pred, label, sample_weight"),
+])
+def test_a_wrong_call_of_a_layer_names_the_layer_and_its_inputs(call: Any, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        call()
+
+
+def test_a_wrong_call_inside_a_layer_leaves_as_it_is() -> None:
+    for cell in (Failing(), mx.jit(Failing())):
+        with pytest.raises(TypeError, match="positional argument") as caught:
+            cell(X)
+        assert type(caught.value) is TypeError
 
 
 def test_methods_of_users_subclasses_stay_as_they_are() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from ...aliases import inner
 from ...cells import dtype as dtypes
 from ...cells.typing import TensorDType
+from ...core import settings
 from ...core.named_errors import name_errors
 from ...core.settings import Checked, CheckedMethods
 from ...core.spec import is_numpy_float
@@ -307,8 +308,10 @@ class RegexTokenizer(_Tokenizer):
 
     def __init__(self, delim_pattern: str, keep_delim_pattern: str = "", with_offsets: bool = False):
         super().__init__(with_offsets)
-        self._delimiter = _compiled("RegexTokenizer", delim_pattern)
-        self._kept = _compiled("RegexTokenizer", keep_delim_pattern) if keep_delim_pattern else None
+        self._delimiter = settings.pattern("RegexTokenizer: delim_pattern", delim_pattern)
+        self._kept = None
+        if keep_delim_pattern:
+            self._kept = settings.pattern("RegexTokenizer: keep_delim_pattern", keep_delim_pattern)
 
     def _split(self, text: str) -> Iterator[tuple[str, int]]:
         at = 0
@@ -320,13 +323,6 @@ class RegexTokenizer(_Tokenizer):
             at = found.end()
         if at < len(text):
             yield text[at:], at
-
-
-def _compiled(owner: str, pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise ArgumentError(f"{owner}: the pattern {pattern!r} is not one of Python's re: {error}") from None
 
 
 class NormalizeForm(enum.Enum):
@@ -544,7 +540,7 @@ class RegexReplace(Checked):
     """
 
     def __init__(self, pattern: str, replace: str, replace_all: bool = True):
-        self._pattern = _compiled("RegexReplace", pattern)
+        self._pattern = settings.pattern("RegexReplace: pattern", pattern)
         self._text, self._count = re.sub(r"\$(\d+)", r"\\g<\1>", replace.replace("\\", r"\\")), 0 if replace_all else 1
 
     def __call__(self, column: Any) -> np.ndarray:
