@@ -8,7 +8,6 @@ the base class.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
 from ..core.named_errors import name_errors
+from ..core.settings import environment_number
 from ..errors import ArgumentError, did_you_mean
 from .async_store import KIND as _ASYNC
 from .async_store import AsyncKVStore
@@ -79,7 +79,7 @@ def create(name: str = "local") -> KVStoreBase:
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]
                     ) -> tuple[KVStoreBase | None, bool]:
     """A store, or None if one device needs none, and whether the weights are updated in it, decided as in MXNet."""
-    on_store = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    on_store = bool(environment_number("MXNET_UPDATE_ON_KVSTORE", "1"))
     store: KVStoreBase | None
     if isinstance(kvstore, str):
         alone = num_device == 1 and "dist" not in kvstore and kvstore != "horovod"
