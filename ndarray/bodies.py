@@ -289,7 +289,7 @@ _BODIES = operator_cache(1024, "bodies of traced operators")
 
 @BODY.provide
 def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[Body, list[Array]] | None:
-    """Run a traced operator by its cached body; None if the user's code must be called."""
+    """Run a traced operator by its cached body, or return None if the user's code must be called."""
     version = attrs.version(ctx, arrays)
     if version is None:
         return None
@@ -316,8 +316,8 @@ _REFUSED: Any = object()
 
 def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
            ) -> tuple[Body, list[Array]] | None:
-    """Trace a body at the first call of its kind; None if it cannot be traced. The user's code is then called, and
-    raises the clearer error."""
+    """Trace a body at the first call of its kind, or return None if it cannot be traced. The user's code is then
+    called, and raises the clearer error."""
     edition, mode = EDITION[0], MODE.current()
     try:
         body: Any = Body(op, attrs, arrays, ctx, mode.training, bool(mode.recording))

@@ -45,7 +45,7 @@ def operand_dtype(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: 
 
 
 def _takes(op: Op, attrs: Attrs, array: np.ndarray | np.generic, values: Sequence[object]) -> bool:
-    """Whether the dtypes that an operator declares allow that of a NumPy array beside NDArrays."""
+    """Whether the declared dtypes of an operator allow the dtype of a NumPy array beside NDArrays."""
     if op.where is not None or len(values) != len(op.signature.inputs(attrs)):
         return False
     try:

@@ -109,6 +109,14 @@ class Context(metaclass=_Contexts):
         self._backend = None
         return _CONTEXTS.setdefault((device_type, number), self)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "_backend" and hasattr(self, name):
+            if getattr(self, name) == value:
+                return
+            raise ArgumentError(f"Context.{name}: {self} is the only object of its device, and cannot become another "
+                                f"one. Another device is mx.Context('gpu', 1)")
+        object.__setattr__(self, name, value)
+
     @property
     def device_typeid(self) -> int:
         """MXNet's integer for the device type."""

@@ -131,14 +131,14 @@ class CustomRun:
                             [wrap(array, ctx, True) for array in arrays[:count]], [*outs], aux)
             else:
                 attrs.check(custom_op)
-                self._first(attrs, arrays, [out._data for out in outs], self._specs, wrap)
+                self._first_run(attrs, arrays, [out._data for out in outs], self._specs, wrap)
                 self._checked = custom_op.__class__ if may_skip_checks(custom_op) else None
         finally:
             thread["set"](mode)
         return [out._data for out in outs]
 
-    def _first(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
-               wrap: Wrap) -> None:
+    def _first_run(self, attrs: Any, arrays: Sequence[Any], outs: list[Any], specs: Sequence[Spec],
+                   wrap: Wrap) -> None:
         """Run with the checks of a first run."""
         ctx = self._ctx
         call = Call(attrs.op, attrs, list(arrays), outs, ["write"] * len(outs), ctx.xp, ctx, MODE.training, None, specs,
@@ -171,8 +171,8 @@ class CustomRun:
                 grads = [grad._data for grad in into]
             else:
                 grads = [self._memory(i, data.shape, data.dtype) for i, data in enumerate(inputs)]
-                self._first(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
-                            [Spec(data.shape, data.dtype) for data in inputs], wrap)
+                self._first_run(attrs.backward(needs[:count]), [*read, *[ins[i] for i in unread], *states], grads,
+                                [Spec(data.shape, data.dtype) for data in inputs], wrap)
                 self._checked_back[needs] = (custom_op.__class__, needed) if may_skip_checks(custom_op) else None
         finally:
             if not fits:

@@ -349,7 +349,7 @@ class FunctionRunner:
         self.count = self.visible = len(op.signature.outputs(attrs))
 
     def run(self, attrs: Any, arrays: Sequence[Array]) -> list[Array]:
-        """Call the function with arrays; the raw outputs."""
+        """Call the function with arrays, and return the raw outputs."""
         wrap, ctx, inputs = self._wrap, self.ctx, self._inputs
         values = [wrap(array, ctx, i < inputs) for i, array in enumerate(arrays)]
         with Recording(False, None), ctx, ctx.entered():

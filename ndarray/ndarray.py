@@ -167,8 +167,7 @@ class NDArray(ScalarConversions, Protocols, Methods):
         return self._data.shape[0]
 
     def __iter__(self) -> Iterator[NDArray]:
-        for i in range(len(self)):
-            yield self[i]
+        return map(self.__getitem__, range(len(self)))
 
     # -------------------------------------------------------------------------------------------- questions
 

@@ -133,7 +133,7 @@ def _read_npy(reader: _Reader, archive: zipfile.ZipFile, info: zipfile.ZipInfo) 
     most = info.compress_size * (1 if info.compress_type == zipfile.ZIP_STORED else INFLATED)
     reader.check(info.file_size <= most, f"at most {most} bytes when unpacked", info.file_size)
     with archive.open(info) as member:
-        return _numbers(reader, member, info.file_size)
+        return _npy_array(reader, member, info.file_size)
 
 
 def read_npy(file: BinaryIO, name: str) -> np.ndarray:
@@ -146,10 +146,10 @@ def read_npy(file: BinaryIO, name: str) -> np.ndarray:
     """
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    return _numbers(_Reader(name, (), "file"), file, size)
+    return _npy_array(_Reader(name, (), "file"), file, size)
 
 
-def _numbers(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
+def _npy_array(reader: _Reader, file: IO[bytes], size: int) -> np.ndarray:
     """Read the array of a `.npy` file of ``size`` bytes."""
     shape, fortran, dtype, start = _npy_header(reader, file)
     length = start + math.prod(shape) * dtype.itemsize

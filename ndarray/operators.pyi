@@ -454,8 +454,8 @@ def SVMOutput(data: Input, label: Input, margin: float = 1.0, regularization_coe
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, out: Out = None,
          name: str | None = None) -> NDArray:
     """Send an array to a rank of a group, which runs ``Receive``."""
-def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
-                 *, out: Out = None, name: str | None = None) -> NDArray:
+def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
+                 axis: Literal[0, 1] = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """The last step of each sequence.
 
     Examples
@@ -467,7 +467,7 @@ def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence
            [4.]], dtype=float32)
     """
 def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
-                 value: float = 0.0, axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
+                 value: float = 0.0, axis: Literal[0, 1] = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """``data`` with ``value`` after the end of each sequence.
 
     Examples
@@ -479,7 +479,7 @@ def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence
            [-1.,  1.]], dtype=float32)
     """
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
-                    axis: int = 0, *, out: Out = None, name: str | None = None) -> NDArray:
+                    axis: Literal[0, 1] = 0, *, out: Out = None, name: str | None = None) -> NDArray:
     """Each sequence in reverse order.
 
     Examples

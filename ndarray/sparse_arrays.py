@@ -275,9 +275,9 @@ class BaseSparseNDArray(NDArray):
                 raise ArgumentError("CSRNDArray: expected an array, since a number would fill the whole matrix")
             host = value.toarray() if hasattr(value, "toarray") else np.asarray(value)
             new = _KINDS[self.stype].of(np.broadcast_to(host, self.shape).astype(self._stored.dtype))
-        self._take(new.to(self._ctx))
+        self._store_elements(new.to(self._ctx))
 
-    def _take(self, new: Stored) -> None:
+    def _store_elements(self, new: Stored) -> None:
         """Store these elements, in the array's own dtype."""
         dtype = self._stored.dtype
         self._stored = new if new.dtype == dtype else new.with_elements(self._ctx.run(new.elements.astype, dtype))
@@ -295,10 +295,10 @@ class BaseSparseNDArray(NDArray):
             return
         before = self._stored
         if isinstance(gradient, Rows) and self.stype == "row_sparse":
-            self._take(gradient)
+            self._store_elements(gradient)
         elif isinstance(gradient, Rows) or hasattr(gradient, "dtype"):
             dense = self._ctx.run(gradient.dense) if isinstance(gradient, Rows) else gradient
-            self._take(self._ctx.run(_KINDS[self.stype].of, dense))
+            self._store_elements(self._ctx.run(_KINDS[self.stype].of, dense))
         else:
             self._stored = empty_of(self.stype, self.shape, before.dtype, self._ctx)
         if req == "add":

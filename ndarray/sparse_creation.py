@@ -19,7 +19,7 @@ from .sparse_numbers import INDEX, Csr, Rows
 __all__ = ["csr_matrix", "row_sparse_array", "sparse_array"]
 
 
-def _numbers(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
+def _stored_values(source: Any, dtype: DTypeLike, what: str) -> np.ndarray:
     """Values as a NumPy array; without a given dtype, arrays keep theirs and other values become float32."""
     host = source.asnumpy() if isinstance(source, NDArray) else source
     known = getattr(source, "dtype", None) if isinstance(source, (np.ndarray, NDArray)) else None
@@ -74,7 +74,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         return CSRNDArray(_stored_zeros("csr", arg1, shape, dtype), ctx)
     if isinstance(arg1, tuple):
         if len(arg1) == 2 and isinstance(arg1[1], (tuple, list)) and len(arg1[1]) == 2:
-            elements = _numbers(arg1[0], dtype, "csr_matrix: data")
+            elements = _stored_values(arg1[0], dtype, "csr_matrix: data")
             rows, columns = (_places(index, "csr_matrix") for index in arg1[1])
             if not len(elements) == len(rows) == len(columns):
                 raise ArgumentError(f"csr_matrix: {len(elements)} elements, but {len(rows)} rows and {len(columns)} "
@@ -90,7 +90,7 @@ def csr_matrix(arg1: Any, shape: Sequence[int] | None = None, ctx: Context | Non
         if len(arg1) != 3:
             raise ArgumentError("csr_matrix: expected (data, indices, indptr), (data, (row, col)) or (M, N), got a "
                                 f"tuple of {len(arg1)}")
-        elements = _numbers(arg1[0], dtype, "csr_matrix: data")
+        elements = _stored_values(arg1[0], dtype, "csr_matrix: data")
         indices, indptr = _places(arg1[1], "csr_matrix: indices"), _places(arg1[2], "csr_matrix: indptr")
         if shape is None:
             if not len(indices):
@@ -130,7 +130,7 @@ def _copy_elements(array: BaseSparseNDArray, shape: tuple[int, ...] | None, dtyp
 
 def _stored_of(stype: str, source: Any, shape: tuple[int, ...] | None, dtype: DTypeLike, what: str) -> Any:
     """The `Stored` of dense values; those of a device are found there."""
-    dense = source if isinstance(source, NDArray) else NDArray(_numbers(source, dtype, what), cpu())
+    dense = source if isinstance(source, NDArray) else NDArray(_stored_values(source, dtype, what), cpu())
     _check_agreement(dense.shape, shape)
     return stored_as(dense if dtype is None else dense.astype(dtype, copy=False), stype)
 
@@ -172,7 +172,7 @@ def row_sparse_array(arg1: Any, shape: Sequence[int] | None = None, ctx: Context
     if isinstance(arg1, tuple):
         if len(arg1) != 2:
             raise ArgumentError(f"row_sparse_array: expected (data, indices) or a shape, got a tuple of {len(arg1)}")
-        elements = _numbers(arg1[0], dtype, "row_sparse_array: data")
+        elements = _stored_values(arg1[0], dtype, "row_sparse_array: data")
         indices = _places(arg1[1], "row_sparse_array: indices")
         if shape is None:
             if not len(indices):

@@ -160,7 +160,7 @@ def _same_shape(op: Op, left: Any, right: Any) -> None:
                          f"{show(right.shape)}")
 
 
-def _at(dense: Array, stored: Any) -> Array:
+def _stored_elements(dense: Array, stored: Any) -> Array:
     """The elements of a dense array at the places that a sparse one stores."""
     if isinstance(stored, Rows):
         return dense[stored.indices]
@@ -177,7 +177,7 @@ def _product(op: Op, attrs: Attrs, values: Sequence[Any]) -> NDArray | None:
     if "default" not in kinds:
         return None
     x, dense = (left, right) if isinstance(left, BaseSparseNDArray) else (right, left)
-    return sparse_array(x._stored.with_elements(x._stored.elements * _at(dense._data, x._stored)), x._ctx)
+    return sparse_array(x._stored.with_elements(x._stored.elements * _stored_elements(dense._data, x._stored)), x._ctx)
 
 
 @_rule("_scatter_elemwise_div")
@@ -197,8 +197,8 @@ def _broadcast(compute: Callable[[Array, Array], Array], op: Op, attrs: Attrs, v
         return None
     if np.broadcast_shapes(left.shape, right.shape) != left.shape:
         return None
-    return sparse_array(left._stored.with_elements(compute(left._stored.elements, _at(right._data, left._stored))),
-                        left._ctx)
+    elements = compute(left._stored.elements, _stored_elements(right._data, left._stored))
+    return sparse_array(left._stored.with_elements(elements), left._ctx)
 
 
 _rule("broadcast_mul")(functools.partial(_broadcast, operator.mul))

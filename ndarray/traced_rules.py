@@ -98,7 +98,7 @@ class Recipe:
 
     def __call__(self, arrays: list[Any], targets: Mapping[int, GradientTarget] | None = None
                  ) -> Sequence[Array | None]:
-        for function, pick, many, done in self._steps if targets is None else self._into(targets):
+        for function, pick, many, done in self._steps if targets is None else self._steps_into(targets):
             if many:
                 arrays += function(pick(arrays))
             else:
@@ -108,7 +108,7 @@ class Recipe:
         arrays.append(None)
         return self._results(arrays)
 
-    def _into(self, targets: Mapping[int, GradientTarget]) -> list[_Step]:
+    def _steps_into(self, targets: Mapping[int, GradientTarget]) -> list[_Step]:
         """The steps; a step whose index is in ``targets`` writes its result into that gradient target."""
         steps = self._steps.copy()
         for number, target in targets.items():
@@ -183,7 +183,7 @@ def differentiate(prepared: CachedUse, out_grads: Sequence[Array | None], ins: S
     try:
         recipe = recipes[key]
     except KeyError:
-        return _first(recipes, key, prepared, out_grads, ins, outs, needs, is_train)
+        return _first_gradients(recipes, key, prepared, out_grads, ins, outs, needs, is_train)
     if recipe is None:
         return None
     call: Callable[..., Sequence[Array | None]] = recipe
@@ -221,9 +221,9 @@ def _rule(prepared: CachedUse, out_grads: Sequence[bool], ins: Sequence[Array], 
                         lambda: [Spec(array.shape, array.dtype) for array in (*outs[:len(out_grads)], *ins, *outs)])
 
 
-def _first(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: CachedUse,
-           out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array], needs: tuple[bool, ...],
-           is_train: bool) -> Sequence[Array | None] | None:
+def _first_gradients(recipes: dict[tuple[object, ...], Recipe | None], key: tuple[object, ...], prepared: CachedUse,
+                     out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
+                     needs: tuple[bool, ...], is_train: bool) -> Sequence[Array | None] | None:
     """The first gradients of a kind. The absence of a recipe is cached only if the rule cannot have one; after another
     error, such as one of memory, the next call tries again."""
     try:

@@ -270,7 +270,7 @@ _LIBRARIES = frozenset({"numpy", "cupy", "numba", "scipy"})
 
 
 def trim(error: BaseException) -> None:
-    """Take the frames of opreg between two of user code out of a traceback, but for the first.
+    """Shorten a traceback: where frames of opreg lie between frames of user code, keep only the first of them.
 
     A user's method that fails is then seen right below the call that led to it. ``OPREG_FULL_TRACEBACK=1`` keeps them;
     where no user code follows, all stay.
@@ -322,7 +322,7 @@ def as_op_error(error: Exception, text: str = "") -> OpError:
         return error
     kind = _as_error_class(next(base for base in type(error).__mro__ if _takes_message(base)))
     if isinstance(error, OSError):
-        new = kind(*_parts(error))
+        new = kind(*_constructor_arguments(error))
     else:
         new = kind(f"{text}: {error}" if text and str(error) else text or str(error))
     for text in getattr(error, "__notes__", ()):
@@ -343,10 +343,10 @@ def _as_error_class(kind: type) -> type[OpError]:
     """A class of errors that derives from `OpError` and from the class of an exception."""
     return type(f"Op{kind.__name__}", (OpError,) if issubclass(OpError, kind) else (kind, OpError), {
         "__doc__": f"{kind.__name__} out of something of opreg's.", "__module__": OpError.__module__, "converted": True,
-        "__reduce__": lambda self: (_with_class, (kind, *_parts(self)))})
+        "__reduce__": lambda self: (_with_class, (kind, *_constructor_arguments(self)))})
 
 
-def _parts(error: BaseException) -> tuple[object, ...]:
+def _constructor_arguments(error: BaseException) -> tuple[object, ...]:
     """Arguments from which an exception can be made again."""
     filename, target = getattr(error, "filename", None), getattr(error, "filename2", None)
     if filename is None:

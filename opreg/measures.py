@@ -44,7 +44,8 @@ def f_score(both: Any, predicted: Any, positive: Any, beta: float = 1.0) -> Any:
     Parameters
     ----------
     both, predicted, positive : int or array of int
-        Number of samples that are positive and predicted as positive, that are predicted, that are positive.
+        Numbers of samples: positive ones that are predicted as positive, all that are predicted as positive, and all
+        positive ones.
     beta : float
         Weight of recall relative to precision.
 

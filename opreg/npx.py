@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .core.doc_examples import doc_examples, translate_example
 from .core.named_errors import name_errors
+from .core.namespaces import Namespace
 from .core.registry import get, ops
 from .ndarray import function as surfaces
 from .ndarray import io
@@ -52,9 +53,9 @@ _OPERATORS = {
 
 
 __all__ = [*_OPERATORS, "reshape", "gelu", "masked_softmax", "masked_log_softmax", "index_update",  # noqa: PLE0604
-           "waitall", "load", "save", "seed", "Context", "cpu", "cpu_pinned", "gpu", "num_gpus", "current_context",
-           "gpu_memory_info", "set_np", "reset_np", "use_np", "use_np_array", "use_np_shape", "is_np_array",
-           "is_np_shape"]
+           "image", "waitall", "load", "save", "seed", "Context", "cpu", "cpu_pinned", "gpu", "num_gpus",
+           "current_context", "gpu_memory_info", "set_np", "reset_np", "use_np", "use_np_array", "use_np_shape",
+           "is_np_array", "is_np_shape"]
 
 
 def _convert(value: Any) -> Any:
@@ -75,6 +76,7 @@ def _function_of(name: str, operator: str) -> Callable[..., Any]:
 
 
 globals().update({_name: _function_of(_name, _operator) for _name, _operator in _OPERATORS.items()})
+image = Namespace("npx.image", ("_image_",), lambda op, name: _function_of(name, op.name))
 _SECTIONS = dict(doc_examples("opreg.builtin", "import opreg as mx"))
 for _name, _operator in _OPERATORS.items():
     _face = f"mx.nd.{_operator.replace('_contrib_', 'contrib.')}("

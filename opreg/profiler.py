@@ -483,7 +483,7 @@ class Profiler:
             self.start()
 
     def start(self) -> None:
-        """Record from now on; events of earlier stretches are kept."""
+        """Record from now on; events of earlier recordings are kept."""
         if self._runs:
             raise OpError("Profiler: it records already; call stop before start")
         trace_events.start(self.events)

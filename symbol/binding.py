@@ -283,7 +283,7 @@ def _check_names(what: str, nodes: Sequence[Node], otherwise: str = "") -> None:
 
 
 def _shapes(keywords: Mapping[str, object], names: Sequence[str]) -> dict[str, Sequence[int]]:
-    """The shapes of variables among the keywords. Others only warn, since MXNet ignores them and programs pass some."""
+    """The shapes of variables among the keywords. Other keywords only warn, since MXNet ignores them."""
     shapes = {name: value for name, value in keywords.items() if isinstance(value, (tuple, list))}
     others = ", ".join(f"{name}={value!r}" for name, value in keywords.items() if name not in shapes)
     for name, value in keywords.items():

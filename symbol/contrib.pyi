@@ -38,10 +38,11 @@ def DeformableConvolution(data: Input, offset: Input | None = None, weight: Inpu
                           layout: Literal['NCW', 'NCHW', 'NCDHW'] | None = None, name: str | None = None,
                           attr: Mapping[str, str] | None = None) -> Symbol:
     """A convolution whose kernel positions are shifted by offsets (Dai et al."""
-def DeformablePSROIPooling(data: Input, rois: Input, trans: Input | None = None, *, spatial_scale: float,
-                           output_dim: int, group_size: int, pooled_size: int, part_size: int = 0,
-                           sample_per_part: int = 1, trans_std: float = 0.0, no_trans: bool = False,
-                           name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def DeformablePSROIPooling(data: Input, rois: Input | None = None, trans: Input | None = None, *,
+                           spatial_scale: float, output_dim: int, group_size: int, pooled_size: int,
+                           part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
+                           no_trans: bool = False, name: str | None = None,
+                           attr: Mapping[str, str] | None = None) -> Symbol:
     """Averages of bilinear samples over the cells of regions."""
 def ModulatedDeformableConvolution(data: Input, offset: Input | None = None, mask: Input | None = None,
                                    weight: Input | None = None, bias: Input | None = None, *, kernel: Ints,
@@ -72,8 +73,8 @@ def MultiProposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Inpu
                   feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *,
                   name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
-def PSROIPooling(data: Input, rois: Input, spatial_scale: float, output_dim: int, pooled_size: int,
-                 group_size: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def PSROIPooling(data: Input, rois: Input | None = None, *, spatial_scale: float, output_dim: int, pooled_size: int,
+                 group_size: int = 0, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Averages over the pixels of each region's cells."""
 def Proposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Input | None = None,
              rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300, threshold: float = 0.7,
@@ -81,8 +82,8 @@ def Proposal(cls_prob: Input, bbox_pred: Input | None = None, im_info: Input | N
              feature_stride: int = 16, output_score: bool = False, iou_loss: bool = False, *, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
     """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a …."""
-def ROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
-             position_sensitive: bool = False, aligned: bool = False, *, name: str | None = None,
+def ROIAlign(data: Input, rois: Input | None = None, *, pooled_size: Ints, spatial_scale: float,
+             sample_ratio: int = -1, position_sensitive: bool = False, aligned: bool = False, name: str | None = None,
              attr: Mapping[str, str] | None = None) -> Symbol:
     """Averages of bilinear samples over the cells of each region (He et al."""
 def RROIAlign(data: Input, rois: Input, pooled_size: Ints, spatial_scale: float, sampling_ratio: int = -1, *,

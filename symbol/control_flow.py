@@ -295,7 +295,7 @@ class _Body:
         self.varies = any(node.op is not None and effects.varies(node.op) for node in graph.nodes)
 
     def run(self, is_train: bool) -> list[Any]:
-        """Run one round; the raw outputs."""
+        """Run one round, and return the raw outputs."""
         return [out._data for out in self.executor.forward(is_train=is_train)]
 
 
@@ -320,7 +320,7 @@ class _Rerun:
         self._round_starts: list[_RoundStart] = call.memo.setdefault(("rounds", call.attrs, which), [])
 
     def run(self, number: int, is_train: bool) -> list[Any]:
-        """Run one round of forward; the raw outputs."""
+        """Run one round of forward, and return the raw outputs."""
         body = self.body
         if not body.varies:
             return body.run(is_train)

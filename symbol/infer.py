@@ -94,7 +94,7 @@ class _Inference(Generic[K]):
             except Exception as error:
                 fail(error, node)
             merged = self.merged
-            after = [old if old is new else self._one(merged(old, new)) for old, new in zip(before, new_outs)]
+            after = [old if old is new else self._first_equal(merged(old, new)) for old, new in zip(before, new_outs)]
             if outs is not None and all(new is old for new, old in zip(after, outs)):
                 after = outs
             learned = [(i, more) for i, (old, new) in enumerate(zip(ins, new_ins))
@@ -103,7 +103,7 @@ class _Inference(Generic[K]):
             result = self._seen[key] = after, learned, (ins, outs, node.attrs)
         return result[:2]
 
-    def _one(self, value: K) -> K:
+    def _first_equal(self, value: K) -> K:
         """The first object that was equal to a value, if its dimensions are plain numbers."""
         shape = value.shape if isinstance(value, Spec) else value
         known = isinstance(shape, tuple) and {*map(type, shape)} == _NUMBERS

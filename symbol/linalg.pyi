@@ -23,7 +23,7 @@ def gemm(A: Input, B: Input | None = None, C: Input | None = None, transpose_a: 
          transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
-def gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
+def gemm2(A: Input, B: Input | None = None, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
           axis: int = -2, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of matrices with rows along ``axis``."""
 def inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:

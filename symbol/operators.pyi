@@ -180,15 +180,17 @@ def SVMOutput(data: Input, label: Input | None = None, margin: float = 1.0, regu
 def Send(data: Input, dest_rank: int, sr_tag: int = 0, group: str = 'world', *, name: str | None = None,
          attr: Mapping[str, str] | None = None) -> Symbol:
     """Send an array to a rank of a group, which runs ``Receive``."""
-def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False, axis: int = 0,
-                 *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def SequenceLast(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
+                 axis: Literal[0, 1] = 0, *, name: str | None = None,
+                 attr: Mapping[str, str] | None = None) -> Symbol:
     """The last step of each sequence."""
 def SequenceMask(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
-                 value: float = 0.0, axis: int = 0, *, name: str | None = None,
+                 value: float = 0.0, axis: Literal[0, 1] = 0, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
     """``data`` with ``value`` after the end of each sequence."""
 def SequenceReverse(data: Input, sequence_length: Input | None = None, use_sequence_length: bool = False,
-                    axis: int = 0, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+                    axis: Literal[0, 1] = 0, *, name: str | None = None,
+                    attr: Mapping[str, str] | None = None) -> Symbol:
     """Each sequence in reverse order."""
 def SliceChannel(data: Input, num_outputs: int, axis: int = 1, squeeze_axis: bool = False, *, name: str | None = None,
                  attr: Mapping[str, str] | None = None) -> Symbol:
@@ -256,7 +258,7 @@ def argmin(data: Input, axis: int | None = None, keepdims: bool = False, *, name
 def argsort(data: Input, axis: int | None = -1, is_ascend: bool = True, dtype: DType = 'float32', *,
             name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """Indices that sort ``data`` along ``axis``, or flattened if None."""
-def batch_dot(lhs: Input, rhs: Input, transpose_a: bool = False, transpose_b: bool = False,
+def batch_dot(lhs: Input, rhs: Input | None = None, transpose_a: bool = False, transpose_b: bool = False,
               forward_stype: Literal['default', 'row_sparse', 'csr'] | None = None, *, name: str | None = None,
               attr: Mapping[str, str] | None = None) -> Symbol:
     """Products of the matrices in the last two axes."""
@@ -440,8 +442,9 @@ def linalg_gemm(A: Input, B: Input | None = None, C: Input | None = None, transp
                 transpose_b: bool = False, alpha: float = 1.0, beta: float = 1.0, axis: int = -2, *,
                 name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``."""
-def linalg_gemm2(A: Input, B: Input, transpose_a: bool = False, transpose_b: bool = False, alpha: float = 1.0,
-                 axis: int = -2, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
+def linalg_gemm2(A: Input, B: Input | None = None, transpose_a: bool = False, transpose_b: bool = False,
+                 alpha: float = 1.0, axis: int = -2, *, name: str | None = None,
+                 attr: Mapping[str, str] | None = None) -> Symbol:
     """``alpha`` times the product of matrices with rows along ``axis``."""
 def linalg_inverse(A: Input, *, name: str | None = None, attr: Mapping[str, str] | None = None) -> Symbol:
     """The inverse of matrices."""

@@ -95,7 +95,7 @@ class _Cut:
         self.first = [entry for entry in graph.heads if entry[0] not in late]
         reached = _differentiable_nodes(Graph(self.second))
         for entry, variable in self.crossing.items():
-            # A head that no gradient of the second part reaches takes none.
+            # No gradient of the second part reaches this head: the first part passes none through it.
             self.first.append(entry if variable in reached else (Node(get("BlockGrad"), variable.name, {}, [entry]), 0))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from opreg.core.addresses import address_of
 from opreg.core.rules import Attrs
-from opreg.core.threads import stretches
+from opreg.core.threads import chunks
 from opreg.elementwise.expression import Expression
 from opreg.typing import Array
 
@@ -71,7 +71,7 @@ def rows_of(columns: Columns, stretch: int) -> list[list[int]]:
         size, item = arrays[0].size, arrays[0].itemsize
         addresses = [*map(address_of, arrays)]
         rows += [[part.stop - part.start, *[address + part.start * item for address in addresses]]
-                 for part in stretches(size, stretch)]
+                 for part in chunks(size, stretch)]
     return rows
 
 

@@ -8,6 +8,7 @@ has a better one.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -33,6 +34,8 @@ F = TypeVar("F", bound=Callable[..., Sets])
 
 #: The instructions of a mean; the first one is those of a sum.
 _MEAN = [("row_sum", (0,)), ("row_size", ()), ("divide", (1, 2))]
+#: The number of rows from which on their sum is the sum of blocks.
+_MANY = 8192
 
 
 def looped(op: Op) -> Callable[[F], F]:
@@ -57,7 +60,7 @@ def looped(op: Op) -> Callable[[F], F]:
             if xp is not np or not _adds_rows(folded, arrays, _stated_dtype(attrs)):
                 return prepared()
             total, view, shape = _sum_by_product(folded, xp, arrays[0]), folded.view[1:], folded.results[0]
-            count = _count_of(folded, xp, arrays[0].dtype)
+            count = _mean_divisor(folded, xp, arrays[0].dtype)
 
             def sum_rows(data: Array, out: Array | None = None) -> Array:
                 if not data.flags.c_contiguous:
@@ -125,7 +128,7 @@ def attach_loops(op: Op, loop_of: Callable[[Call], Loop | str], unfolded: Callab
         if isinstance(folded, Loop) and call.outs[0] is not None and call.ins[0].flags.c_contiguous and _adds_rows(
                 folded, call.ins, call.outs[0].dtype):
             rows, out = call.ins[0].reshape(folded.view[1:]), call.outs[0].reshape(folded.view[2])
-            step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _count_of(
+            step, count = functools.partial(_sum_by_product(folded, call.xp, rows), rows, out), _mean_divisor(
                 folded, call.xp, rows.dtype)
             return [step] if count is None else [step, functools.partial(call.xp.divide, out, count, out)]
         return bound_loop(loop, call.xp, call.ins, call.outs, call.scratch)
@@ -143,12 +146,24 @@ def _adds_rows(loop: Loop, ins: Sequence[Array], result: np.dtype | None) -> boo
 
 def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., Array]:
     """A function of rows, and optionally of an output, that adds the rows by a product with ones, which takes a half to
-    a twentieth of the time of ufuncs."""
-    ones = xp.ones(loop.view[1], like.dtype)
-    return functools.partial(multiplier(xp, ones, like.reshape(loop.view[1:])), ones)
+    a twentieth of the time of ufuncs. Many rows are added in blocks on the host, so that fewer digits are lost."""
+    count, columns = loop.view[1:]
+    if xp is np and count >= _MANY:
+        return functools.partial(_sum_in_blocks, np.ones(math.isqrt(count), like.dtype))
+    ones = xp.ones(count, like.dtype)
+    return functools.partial(multiplier(xp, ones, like.reshape(count, columns)), ones)
 
 
-def _count_of(loop: Loop, xp: ArrayModule, dtype: np.dtype) -> Any:
+def _sum_in_blocks(ones: Array, rows: Array, out: Array | None = None) -> Array:
+    """The sum of rows, added in blocks of as many rows as there are ones."""
+    left = len(rows) % len(ones)
+    sums = np.matmul(ones, rows[:len(rows) - left].reshape(-1, len(ones), rows.shape[1]))
+    if left:
+        sums[0] += np.add.reduce(rows[-left:])
+    return np.add.reduce(sums, 0, None, out)  # type: ignore[arg-type]
+
+
+def _mean_divisor(loop: Loop, xp: ArrayModule, dtype: np.dtype) -> Any:
     """The number by which a loop divides a sum of rows, in an array on the host; None for a sum."""
     if len(loop.rows.expression.code) == 1:
         return None

@@ -129,11 +129,11 @@ def declare_gradient(op: Op, *backs: Op) -> None:
     op : Op
         The operator.
     *backs : Op
-        Operators of gradients. The name of an input of such an operator tells its meaning: an input or output of
-        ``op``, or an output gradient (``g_state`` is that of the output ``state``, any other name that of the first
-        output). The attributes are passed on that both operators have. An output has the name of the input of ``op``
-        that it is the gradient of; one called ``output`` is the gradient of the first input. The shapes of an operator
-        that reads all inputs of ``op`` are derived from those of ``op``, unless it has a rule.
+        The operators that compute gradients. The name of an input of such an operator tells its meaning: an input or
+        output of ``op``, or an output gradient (``g_state`` is that of the output ``state``, any other name that of the
+        first output). The attributes are passed on that both operators have. An output has the name of the input of
+        ``op`` that it is the gradient of; one called ``output`` is the gradient of the first input. The shapes of an
+        operator that reads all inputs of ``op`` are derived from those of ``op``, unless it has a rule.
 
     Examples
     --------
@@ -242,8 +242,8 @@ def names_of_outputs(count: int) -> list[str]:
 
 
 def as_output(ins: list, outs: list) -> list:
-    """The fill rule of an operator whose output has the shape of its first input."""
-    return [outs[0], *ins[1:]]
+    """The fill rule of an operator whose outputs have the shapes of its first inputs."""
+    return [*outs, *ins[len(outs):]]
 
 
 def common_shape(shapes: Iterable[Shape | None]) -> Shape | None:

@@ -72,14 +72,14 @@ class BoundTrace:
         trace = traced.trace
         self.memory, ctx = memory, traced.ctx
         self.ctx = ctx
-        stretches, specs = memory.stretches(), trace.specs
+        divided, specs = memory.divide(), trace.specs
 
         def empty(entry: Entry) -> Array:
             spec = specs[entry[0]][entry[1]]
             if spec.shape is None or not is_known(spec.shape):
                 raise OpError("a compiled function needs shapes that follow from those of its inputs: but the output "
                               "shape of an operator depends on values")
-            return stretches.array(ctx, spec)
+            return divided.array(ctx, spec)
 
         private = bool(late)  # an assigned parameter's old value is still read by the second half
         temporary = private or traced.may_stop  # a run that stops early must not have changed it
@@ -108,7 +108,7 @@ class BoundTrace:
         targets += [empty(entry) for entry in last]
         self.gradients = [into[at] if at in into else empty(entry) for at, entry in enumerate(late)]
         bound = Bound(graph, dict(specs), ctx, {}, arrays, contexts, {}, outputs=[*self.outputs, *targets],
-                      memo={ANEW: True}, arena=stretches.take, unnoted={*traced.inputs, *seeds})
+                      memo={ANEW: True}, arena=divided.take, unnoted={*traced.inputs, *seeds})
         program = Program.of(bound, private or traced.trains)
         program.outside = None  # the function itself notes the values that bodies read
         program.heads = [*program.heads, *late]

@@ -464,8 +464,8 @@ class _Run:
 
     def back(self, attrs: _Run, out_grads: Sequence[Array | None], ins: Sequence[Array], outs: Sequence[Array],
              needs: tuple[bool, ...], wrap: object) -> list[Array | None] | None:
-        """Raw gradients of inputs and weights, by the plan. None for a plan that is not of this backward pass's mode,
-        where `_gradients` records the Python code."""
+        """Raw gradients of inputs and weights, by the plan. None if the plan was made for another mode than that of
+        this backward pass; `_gradients` then records the Python code."""
         if self.compiled.by_mode and MODE.current().training is not self.is_train:
             return None
         return self.compiled.gradients(self, out_grads, ins)  # type: ignore[arg-type]  # all outputs have gradients

@@ -48,8 +48,8 @@ class PlanMemory:
         """Bytes of all its memory."""
         return sum(int(block.nbytes) for blocks in self._blocks.values() for block in blocks)
 
-    def stretches(self) -> DividedMemory:
-        """This memory, to be divided by a new plan."""
+    def divide(self) -> DividedMemory:
+        """This memory, for a new plan to divide."""
         for order in self._orders.values():
             if order is not None:
                 order()

@@ -185,8 +185,8 @@ def _tag_attributes(owner: TensorHooks, number: int, count: int) -> dict[str, An
 
 
 def _hook_recorded(entry: tape.TapeEntry, owner: TensorHooks) -> None:
-    """Put hooks after an output of a recorded call: the call moves to a new node, and its old node, which all readers
-    refer to, becomes the tag."""
+    """Put hooks after an output of a recorded call. The call moves to a new node. All readers refer to the old node,
+    which becomes the tag."""
     node, number = entry
     if node.op is INPUT_TAG and isinstance(hooks := node.attrs["link"].backward, OutputHooks):
         hooks.owners[number] = owner

@@ -358,7 +358,7 @@ class FunctionTracer(Tracer):
         return self._guard_value(Measure(op), find, node.inputs, what, node)  # type: ignore[return-value]
 
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
-        """Add a node over entries; if users' code may change states in place, a node that returns the new states."""
+        """Add a node over entries. It returns the new states, too, if users' code may change states in place."""
         if self.assigns and changed_states(op, attrs):
             op, attrs, keywords = with_hidden_states(op), {"inner": attrs}, None
         if self.assigns and (self.moved_states or op.traits.states):
@@ -414,9 +414,9 @@ class FunctionTracer(Tracer):
         finally:
             observer.copies = before
 
-    def _take(self, node: Node) -> None:
+    def _infer_specs(self, node: Node) -> None:
         """The shapes and dtypes of a new node; they are noted before Python may read values."""
-        super()._take(node)
+        super()._infer_specs(node)
         op = node.op
         assert op is not None
         root, derived = self.root, getattr(node.attrs, "derived", True)

@@ -211,19 +211,10 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
         When the function cannot be a graph.
     """
     title = getattr(function, "__name__", type(function).__name__)
-    trace = FunctionTracer(title)
-    trace.signatures = signatures or trace.signatures
-    inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(_names(function, arguments), specs)]
-    trace.path, trace.symbolic, trace.owner = path, path is None, owner
-    trace.caller_tensors = dict(zip(map(id, inputs), leaves))
-    trace.assigns, trace.mode = path is not None, mode if path is None else None
-    trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
-    nodes = [value._entry[0] for value in inputs]
-    if path is not None:
-        trace.trace_values = TraceValues({node: leaf._data for node, leaf in zip(nodes, leaves)},
-                                         ctx or current_context())
-    traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
+    trace, inputs = _begun_trace(title, _names(function, arguments), specs, leaves, path, mode, ctx)
+    trace.signatures, trace.owner = signatures or trace.signatures, owner
     trace.reads.former = former or trace.reads.former
+    traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads, leaves=path is not None)
     try:
         with trace.reads.former, trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
@@ -251,15 +242,36 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
             trace.trace_values.close()
             trace.trace_values = None
     if trace.left or observer.reason:
-        for handle in trace.registered:
-            handle.remove()
-        trace.reads.put_back()
-        for generator, state in observer.drawn:
-            set_state(generator, state)
-        trace.reads.close(not trace.left)
+        _undo_changes(trace, observer)
         trace.left = trace.left or observer.reason
         raise LeftToPython(f"{title} cannot be compiled to a graph: {trace.left}", trace.left, trace.reads)
     return Traced(trace, inputs, out, ctx)
+
+
+def _begun_trace(title: str, names: Sequence[str], specs: Sequence[tuple[Shape | None, np.dtype | None]],
+                 leaves: Sequence[Tensor], path: Path | None, mode: bool, ctx: Context | None
+                 ) -> tuple[FunctionTracer, list[TracedTensor]]:
+    """A trace without operations, and its traced inputs."""
+    trace = FunctionTracer(title)
+    inputs = [trace.input(name, shape, dtype) for name, (shape, dtype) in zip(names, specs)]
+    trace.path, trace.symbolic = path, path is None
+    trace.caller_tensors = dict(zip(map(id, inputs), leaves))
+    trace.assigns, trace.mode = path is not None, mode if path is None else None
+    trace.hooked = {value._entry for value, leaf in zip(inputs, leaves) if has_hooks(leaf)}
+    if path is not None:
+        trace.trace_values = TraceValues({value._entry[0]: leaf._data for value, leaf in zip(inputs, leaves)},
+                                         ctx or current_context())
+    return trace, inputs
+
+
+def _undo_changes(trace: FunctionTracer, observer: Observer) -> None:
+    """Undo the changes that an abandoned trace made outside of its function, so that Python can run the call."""
+    for handle in trace.registered:
+        handle.remove()
+    trace.reads.put_back()
+    for generator, state in observer.drawn:
+        set_state(generator, state)
+    trace.reads.close(not trace.left)
 
 
 def _changed_by(trace: FunctionTracer, arguments: Structure, value: object, inputs: Sequence[object]) -> str:

@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the verdicts; 1 if a check failed."""
+    """Print the verdicts, and return 1 if a check failed."""
     if not 0 < options.timeout < math.inf:
         raise ArgumentError(f"--timeout {options.timeout:g}: expected seconds")
     for text in options.input:  # words that are wrong are refused before a process starts

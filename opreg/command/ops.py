@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print name and description of each operator, public names first; 1 if there is none."""
+    """Print name and description of each operator, public names first, and return 1 if there is none."""
     for module in options.modules:
         parsing.import_or_load(module)
     pattern = options.pattern.lower()

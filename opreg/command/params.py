@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each array; 1 if two files differ."""
+    """Print a line for each array, and return 1 if two files differ."""
     mine = weights.load(options.file).arrays
     if options.other is None:
         listed = {name: {"dtype": value.dtype.name, "shape": list(value.shape), "sha256": _hash(value)}

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line for each of them; 1 if there are any."""
+    """Print a line for each missing operator, and return 1 if one is missing."""
     missing_by_file = {file: missing(models.symbol(file, options.modules)._graph()) for file in options.files}
     lines = []
     for file, rows in missing_by_file.items():

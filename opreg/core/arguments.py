@@ -74,7 +74,8 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
         raise value_error(op, following[0], remaining[0])
     if len(remaining) > len(fields):
         raise ArgumentError(f"operator {op.name}: expected at most {len(names)} inputs"
-                            f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments")
+                            f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments; "
+                            "out and name go by keyword")
     attrs = dict(zip(fields, remaining))
     for name, value in keywords.items():
         if name in inputs or name in attrs:

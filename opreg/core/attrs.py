@@ -242,12 +242,12 @@ class Schema:
         except TypeError:  # a value without a key, such as an array
             key, attributes = None, None
         if attributes is None:
-            attributes = self._one(self._complete(keywords))
+            attributes = self._shared_object(self._complete(keywords))
             if key is not None and attributes.lasting:
                 self._cache.keep(key, attributes)
         return attributes
 
-    def _one(self, typed: dict[str, Any]) -> Attributes:
+    def _shared_object(self, typed: dict[str, Any]) -> Attributes:
         """The object that all equal attributes share; a new one if a value is mutable."""
         for value in typed.values():
             if value.__class__ not in PLAIN and value.__class__ is not float and not has_fixed_key(value):

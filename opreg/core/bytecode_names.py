@@ -266,7 +266,7 @@ def module_keys(code: types.CodeType, scope: Mapping[str, Any]) -> set[Any]:
 
 
 def _key(steps: Sequence[dis.Instruction], at: int, variables: Mapping[str, Any]) -> Any:
-    """The key with which the following instructions read the dict that an instruction pushes."""
+    """The key of the item that code reads next, where the instruction ``at`` pushes the dict."""
     following = [step for step in steps[at + 1:at + 5] if step.opname not in ("PRECALL", "PUSH_NULL")][:2]
     if len(following) < 2:
         return COMPUTED

@@ -327,7 +327,7 @@ class _Elements:
         self.held = HeldElements(container) if held is None else held
 
     def write(self, text: _Text) -> None:
-        """Add the line that compares it: first all elements by identity, which takes 25 ns each, then one by one."""
+        """Add the line that compares the container: all elements by identity, at 25 ns an element, then one by one."""
         name = text.name(self.container)
         condition = f"not {text.name(self.held)}.same({name})"
         values = [element.value for element in self.held]
@@ -640,7 +640,7 @@ class Comparisons:
         return self._latest
 
     def _is_new(self, place: object, *key: Hashable) -> tuple[object, ...] | None:
-        """The key of a place that was not recorded before; None for one that was."""
+        """The key of a place, or None if the place was recorded before."""
         full_key = id(place), *key
         if full_key in self._keys:
             known = self._keys[full_key]
@@ -674,7 +674,7 @@ class Comparisons:
         if key := self._is_new(owner, "lacks", name):
             if id(owner) not in self._lacking:
                 lacking = _Lacking(owner)
-                path = _Path(self._held(owner), lacking, HeldValue(True), label)
+                path = _Path(self._path_owner(owner), lacking, HeldValue(True), label)
                 self._lacking[id(owner)] = lacking, path
                 self._paths.append(path)
             lacking, path = self._lacking[id(owner)]
@@ -685,9 +685,9 @@ class Comparisons:
         """Record the value of an expression in an object, such as ``"{}.scale"``, whose evaluation runs no Python
         code."""
         if key := self._is_new(owner, "path", path):
-            self._add(self._paths, key, _Path(self._held(owner), path, HeldValue(value), label))
+            self._add(self._paths, key, _Path(self._path_owner(owner), path, HeldValue(value), label))
 
-    def _held(self, owner: object) -> HeldValue:
+    def _path_owner(self, owner: object) -> HeldValue:
         """An owner of paths, the same for all of its paths."""
         return self._owners.setdefault(id(owner), HeldValue(owner))
 

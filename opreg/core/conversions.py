@@ -263,7 +263,7 @@ def _to_str(value: object) -> str:
     raise TypeError(value)
 
 
-def _parts(body: str) -> list[str]:
+def _split_at_commas(body: str) -> list[str]:
     """The texts between commas. Quotes are removed; texts in brackets may contain commas."""
     if any(mark in body for mark in _MARKS):
         text = f"[{body}]"
@@ -286,7 +286,7 @@ def _to_tuple(item: Converter) -> Converter:
             if len(text) < 2 or (text[0], text[-1]) not in (("(", ")"), ("[", "]")):
                 raise ValueError(value)
             body = text[1:-1].strip()
-            return tuple([item(part) for part in _parts(body)])
+            return tuple([item(part) for part in _split_at_commas(body)])
         if isinstance(value, (tuple, list, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
             return tuple([item(part) for part in value])
         if isinstance(value, numbers.Real) and not isinstance(value, bool):

@@ -111,12 +111,12 @@ def fit_gradient(g: Any, like: Any, what: str) -> Any:
         return g
     if size(got) == size(target) == 1:  # sums of NumPy are 0-d, those of NDArrays have one axis
         return ops.reshape_like(g, like)
-    if not _stretches(target, got):
+    if not _broadcasts_to(target, got):
         raise ShapeError(f"{what} has shape {show(got)}, expected {show(target)}")
     return ops._reduce_like(g, like)
 
 
-def _stretches(shape: Shape, target: Shape) -> bool:
+def _broadcasts_to(shape: Shape, target: Shape) -> bool:
     """Whether a value of the first shape broadcasts to the second."""
     try:
         return broadcast(shape, target) == target

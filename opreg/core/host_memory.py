@@ -43,7 +43,7 @@ _BYTE = np.dtype(np.uint8)
 
 
 def keep_freed_memory(environment: Mapping[str, str], library: object) -> bool:
-    """Let a C library keep freed memory for later arrays; whether it does.
+    """Let a C library keep freed memory for later arrays, and return whether it does.
 
     It does not if it has no such settings, or if environment variables have set some of them.
     """

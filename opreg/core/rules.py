@@ -234,7 +234,7 @@ SAME_TYPE = TypeRule("*T->*T")
 
 
 def warn_of_none(rule: Callable[..., Any], title: str) -> None:
-    """Warn that a rule which computes something returned None, as one does whose ``return`` was forgotten."""
+    """Warn that a rule returned None although it computes something: perhaps its ``return`` was forgotten."""
     code = getattr(rule, "__code__", None)
     if code is not None and not does_nothing(code):
         warn(f"{title} returned None, so zeros are used. If that is intended, return (None,)",

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..typing import Array, ArrayModule
 from .host_memory import empty
-from .threads import stretches
+from .threads import chunks
 
 __all__ = ["select"]
 
@@ -46,7 +46,7 @@ def select(xp: ArrayModule, condition: Array, left: Array | float, right: Array 
                                        for array in (first, second, condition, *([] if out is None else [out]))):
         result = empty(condition.shape, dtype) if out is None else out
         flat = [array if array.ndim == 0 else array.reshape(-1) for array in (condition, first, second, result)]
-        for part in stretches(condition.size, _BLOCK):
+        for part in chunks(condition.size, _BLOCK):
             truth, yes, no, target = [array if array.ndim == 0 else array[part] for array in flat]
             _select_bits(whole, truth, yes, no, target)
         return result

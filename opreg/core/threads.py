@@ -4,7 +4,7 @@ NumPy releases Python's global lock while it computes, so parts of an array can 
 number of threads is ``OPREG_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of cores that this process may
 use; the caller's thread is one of them. The results of a part never depend on the number of threads.
 
-Work is split by ``split_evenly`` into a number of parts, or by ``stretches`` into parts of a given length. The code
+Work is split by ``split_evenly`` into a number of parts, or by ``chunks`` into parts of a given length. The code
 that splits it decides whether there is enough work to wake other threads: this depends on the cost of an element.
 """
 
@@ -25,7 +25,7 @@ from ..typing import Array, ArrayModule
 from .locks import lock
 from .processor import processor
 
-__all__ = ["count", "run", "call_all", "split_evenly", "stretches", "by_rows", "parts_of", "copy",
+__all__ = ["count", "run", "call_all", "split_evenly", "chunks", "by_rows", "parts_of", "copy",
            "no_foreign_threads"]
 
 # An array is worked on in blocks of an eighth of its bytes, but of no fewer than ``_LEAST`` and no more than ``_MOST``.
@@ -213,12 +213,12 @@ def split_evenly(length: int, count: int) -> list[slice]:
     return [slice(length * i // count, length * (i + 1) // count) for i in range(count)]
 
 
-def stretches(length: int, step: int) -> list[slice]:
+def chunks(length: int, step: int) -> list[slice]:
     """Slices that split a length into parts of ``step``; the last one may be shorter.
 
     Examples
     --------
-    >>> stretches(5, 2)
+    >>> chunks(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return [slice(start, min(start + step, length)) for start in range(0, length, step)]
@@ -251,7 +251,7 @@ def parts_of(array: Array) -> list[slice]:
     [slice(None, None, None)]
     """
     length, rows = array.shape[0], _rows(array)
-    return [slice(None)] if rows == length else stretches(length, rows)
+    return [slice(None)] if rows == length else chunks(length, rows)
 
 
 def _rows(array: Array) -> int:

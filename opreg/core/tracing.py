@@ -101,7 +101,7 @@ class Tracer:
     def add(self, op: Op, attrs: Attrs, inputs: Sequence[Entry], keywords: Attrs | None = None) -> Node:
         """Add a node over entries."""
         node = self._node(op, attrs, inputs, keywords)
-        self._take(node)
+        self._infer_specs(node)
         self.nodes.append(node)
         return node
 
@@ -109,7 +109,7 @@ class Tracer:
         """A new node with its name, its tags and the place in user code where it was made."""
         raise NotImplementedError
 
-    def _take(self, node: Node) -> None:
+    def _infer_specs(self, node: Node) -> None:
         """Infer and store the specs of a node."""
         self.specs[node] = self.infer(node, [self.specs[source][i] for source, i in node.inputs])
 
@@ -122,7 +122,7 @@ class Tracer:
         """Infer and store the specs of the nodes that gradient rules have appended."""
         for node in self.nodes[self._taken:]:
             if node not in self.specs:
-                self._take(node)
+                self._infer_specs(node)
         self._taken = len(self.nodes)
 
     def infer(self, node: Node, ins: Sequence[Spec]) -> list[Spec]:

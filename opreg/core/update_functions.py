@@ -59,8 +59,8 @@ class Updates(Generic[V]):
                            out: Any = None, name: str | None = None, size: int = 0, **kwargs: Any) -> Any:
         """``adamw_update`` of several weights, each with its own rate, decay and schedule multiplier."""
         scale = self._scale(rescale_grad, weights[0])
-        return self._several("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size, lrs=lrs,
-                             wds=wds, etas=etas, **non_none(out=out, name=name), **kwargs)
+        return self._call_by_weight("_multi_adamw_update", (weights, grads, mean, var), [scale], "num_weights", size,
+                                    lrs=lrs, wds=wds, etas=etas, **non_none(out=out, name=name), **kwargs)
 
     def multi_mp_adamw_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                               weights32: Sequence[V], rescale_grad: V | float, lrs: Sequence[float],
@@ -68,26 +68,27 @@ class Updates(Generic[V]):
                               size: int = 0, **kwargs: Any) -> Any:
         """``multi_adamw_update`` computed in ``weights32``, float32 copies of the weights."""
         scale = self._scale(rescale_grad, weights[0])
-        return self._several("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), [scale], "num_weights",
-                             size, lrs=lrs, wds=wds, etas=etas, **non_none(out=out, name=name), **kwargs)
+        return self._call_by_weight("_multi_mp_adamw_update", (weights, grads, mean, var, weights32), [scale],
+                                    "num_weights", size, lrs=lrs, wds=wds, etas=etas, **non_none(out=out, name=name),
+                                    **kwargs)
 
     def multi_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                           step_count: Sequence[int], lrs: Sequence[float], wds: Sequence[float], out: Any = None,
                           num_tensors: int = 0, **kwargs: Any) -> Any:
         """LAMB of several weights, each with its own step count, learning rate and weight decay."""
-        return self._several("_multi_lamb_update", (weights, grads, mean, var), [], "num_tensors", num_tensors,
-                             step_count=step_count, learning_rates=lrs, wds=wds, **non_none(out=out), **kwargs)
+        return self._call_by_weight("_multi_lamb_update", (weights, grads, mean, var), [], "num_tensors", num_tensors,
+                                    step_count=step_count, learning_rates=lrs, wds=wds, **non_none(out=out), **kwargs)
 
     def multi_mp_lamb_update(self, weights: Sequence[V], grads: Sequence[V], mean: Sequence[V], var: Sequence[V],
                              weights32: Sequence[V], step_count: Sequence[int], lrs: Sequence[float],
                              wds: Sequence[float], out: Any = None, num_tensors: int = 0, **kwargs: Any) -> Any:
         """``multi_lamb_update`` computed in ``weights32``, float32 copies of the weights."""
-        return self._several("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), [], "num_tensors",
-                             num_tensors, step_count=step_count, learning_rates=lrs, wds=wds, **non_none(out=out),
-                             **kwargs)
+        return self._call_by_weight("_multi_mp_lamb_update", (weights, grads, mean, var, weights32), [], "num_tensors",
+                                    num_tensors, step_count=step_count, learning_rates=lrs, wds=wds,
+                                    **non_none(out=out), **kwargs)
 
-    def _several(self, operator: str, groups: Sequence[Sequence[V]], tail: list[V], counted: str, count: int,
-                 **attrs: Any) -> Any:
+    def _call_by_weight(self, operator: str, groups: Sequence[Sequence[V]], tail: list[V], counted: str,
+                        count: int, **attrs: Any) -> Any:
         """Call an operator with the inputs grouped by weight: those of the first weight, then of the second, and so
         on."""
         inputs = [value for group in zip(*groups) for value in group]

@@ -60,34 +60,34 @@ class _Memory:
         To the array that owns the memory; gives None for the memory recorded by address.
     last : Write
         The last write to any part of it.
-    stretches : WrittenRanges or None
+    ranges : WrittenRanges or None
         The last writes to its parts; None if the last write was to all of it.
     shared : bool
         Whether the array's writes are recorded by address from now on.
     """
 
-    __slots__ = ("owner", "last", "stretches", "shared")
+    __slots__ = ("owner", "last", "ranges", "shared")
 
     def __init__(self, owner: Callable[[], ndarray | None] = lambda: None):
         self.owner, self.last, self.shared = owner, NEVER, False
-        self.stretches: WrittenRanges | None = None
+        self.ranges: WrittenRanges | None = None
 
     def wrote(self, spans: Sequence[Span] | None, write: Write | SharedWrite) -> None:
         """Record a write to some bytes, or to all with None."""
         if spans is None:
-            self.stretches = None
+            self.ranges = None
         else:
-            if self.stretches is None:
-                self.stretches = WrittenRanges(self.last)
+            if self.ranges is None:
+                self.ranges = WrittenRanges(self.last)
             for span in spans:
-                self.stretches.wrote(span, write)
+                self.ranges.wrote(span, write)
         self.last = write[0], write[1]
 
     def written(self, spans: Sequence[Span]) -> Write:
         """The last write to some bytes."""
-        if self.stretches is None:
+        if self.ranges is None:
             return self.last
-        number, place = max([self.stretches.last(span) for span in spans], key=number_of, default=NEVER)
+        number, place = max([self.ranges.last(span) for span in spans], key=number_of, default=NEVER)
         return number, place
 
 
@@ -164,10 +164,10 @@ def share(array: Array) -> None:
         memory.shared = True
         _SHARED[0] += 1
         _BY_ADDRESS.wrote([], max(_BY_ADDRESS.last, memory.last, key=number_of))
-        ranges = memory.stretches or WrittenRanges(memory.last)
+        ranges = memory.ranges or WrittenRanges(memory.last)
         for span in _spans(owner):
             for part, write in ranges.within(span):
-                _BY_ADDRESS.stretches.wrote(part, write)  # type: ignore[union-attr]  # since it was written just now
+                _BY_ADDRESS.ranges.wrote(part, write)  # type: ignore[union-attr]  # since it was written just now
 
 
 # ------------------------------------------------------------------------------------------------------------- writes
@@ -295,7 +295,7 @@ class _Together:
     def wrote(self, write: Write) -> None:
         """Record that all of them were written."""
         for memory in self._wholes:
-            memory.last, memory.stretches = write, None
+            memory.last, memory.ranges = write, None
         if self._parts:
             with _LOCK:
                 for part in self._parts:
@@ -316,7 +316,7 @@ class _Part:
     def wrote(self, write: Write) -> None:
         """Record a write to all of them."""
         memory, shared = self._memory, self._shared
-        if shared is not None and shared.whole and memory.stretches is self._ranges:
+        if shared is not None and shared.whole and memory.ranges is self._ranges:
             shared[:] = write
             memory.last = write
             return
@@ -324,7 +324,7 @@ class _Part:
         again = self._ranges is not None
         self._shared = SharedWrite(write) if again else None
         memory.wrote(self._spans, write if self._shared is None else self._shared)
-        self._ranges = memory.stretches
+        self._ranges = memory.ranges
 
 
 #: Arrays of devices that were written together: weak references to them, and their places. The key is the ``id`` of the
@@ -413,7 +413,7 @@ def written(array: Array, since: float) -> Write | None:
         memory = _BY_ADDRESS
     if memory.last[0] <= since:
         return None
-    if memory.stretches is None:
+    if memory.ranges is None:
         return memory.last
     with _LOCK:
         write = memory.written(_spans(array))

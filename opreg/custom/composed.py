@@ -119,8 +119,8 @@ def constant(make: Callable[..., np.ndarray], *lengths: int) -> Any:
     make : callable
         The function of the lengths that returns the array.
     *lengths : int
-        The lengths. If one is unknown, the result has only a shape and a dtype; dimensions are unknown that differ for
-        two lengths in its place.
+        The lengths. If one is unknown, the result has only a shape and a dtype. The function is then called with two
+        lengths in its place; dimensions that differ between the two results are unknown.
 
     Examples
     --------

@@ -131,7 +131,7 @@ class FunctionUse(Use):
     defined: DefinedFunction
 
     def compute(self, arrays: Sequence[NDArray], ctx: Context, is_train: bool) -> list[Any]:
-        """Call the function with NDArrays; an NDArray, another array or a scalar for each output."""
+        """Call the function with NDArrays. It returns an NDArray, another array or a scalar for each output."""
         rule, op = self.defined.rule, self.op
         declared = self._declared(arrays)
         keywords = rule.select(self)
@@ -284,7 +284,7 @@ class FunctionUse(Use):
             ins = [Spec(shape, spec.dtype) for spec, shape in zip(ins, filled)]
         typed: Sequence[Spec] = outs
         if all(is_known(spec.shape) for spec in ins):
-            found = self._found(ins)
+            found = self._dry_run_specs(ins)
             if not self.declares and all(spec.dtype is not None for spec in ins):  # float64 equals None
                 typed = found
         elif op.traits.traced and all(spec.shape is not None for spec in ins):
@@ -302,12 +302,12 @@ class FunctionUse(Use):
             specs = [Spec(tuple([length if dim is ANY else dim for dim in spec.shape or ()]), spec.dtype)
                      for spec in ins]
             try:
-                traced_shapes.append([spec.shape or () for spec in self._found(specs, traced=True)])
+                traced_shapes.append([spec.shape or () for spec in self._dry_run_specs(specs, traced=True)])
             except Exception:
                 return [Spec()] * len(self.op.signature.outputs(self))
         return [Spec(common_dims(shapes)) for shapes in zip(*traced_shapes)]
 
-    def _found(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
+    def _dry_run_specs(self, specs: Sequence[Spec], traced: bool = False) -> list[Spec]:
         """Specs of the results by a dry run on float32 where a dtype is unknown, or on int32 if the function fails."""
         try:
             return self._dry_run([Spec(spec.shape, spec.dtype or _FLOAT32) for spec in specs], traced)

@@ -86,7 +86,7 @@ class BodyReads:
         return self._seen[0]
 
     def _read(self) -> object:
-        """Read all values again; the new version."""
+        """Read all values again, and return the new version."""
         places = _Places()
         for function in self._functions:
             if isinstance(function, type):

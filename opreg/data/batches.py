@@ -256,9 +256,9 @@ class NDArrayIter(DataIter):
     batch_size : int
         Number of rows of a batch.
     shuffle : bool
-        Whether rows are shuffled in each round; ``np.random.seed`` seeds the order.
+        Whether rows are shuffled in each epoch; ``np.random.seed`` seeds the order.
     last_batch_handle : {"pad", "discard", "roll_over"}
-        Treatment of an incomplete last batch: pad it with the first rows, drop it, or move its rows to the next round.
+        Treatment of an incomplete last batch: pad it with the first rows, drop it, or move its rows to the next epoch.
     data_name, label_name : str
         Names of arrays without one.
     layout : str
@@ -299,11 +299,11 @@ class NDArrayIter(DataIter):
         if batch_size > self.num_data:
             warn(f"{type(self).__name__}: batch_size={batch_size} is more than the {self.num_data} rows: "
                  + {"pad": "every batch repeats rows, pad says how many", "discard": "there is no batch",
-                    "roll_over": "rows are collected over several rounds until they fill a batch"}[last_batch_handle])
+                    "roll_over": "rows are collected over several epochs until they fill a batch"}[last_batch_handle])
         self.idx = np.arange(self.num_data)
         self._order = self.idx.copy()
         self._rows: list[np.ndarray] = []
-        self._rest = self._left = np.arange(0)  # an incomplete last batch, and the rows moved to the next round
+        self._rest = self._left = np.arange(0)  # an incomplete last batch, and the rows moved to the next epoch
         self.cursor = -1
         self.hard_reset()
 
@@ -342,7 +342,7 @@ class NDArrayIter(DataIter):
         return descriptions
 
     def hard_reset(self) -> None:
-        """Restart, and drop rows that were moved to this round."""
+        """Restart, and drop rows that were moved to this epoch."""
         self._left = self._left[:0]
         self._plan()
 
@@ -351,7 +351,7 @@ class NDArrayIter(DataIter):
         self._plan()
 
     def _plan(self) -> None:
-        """Choose the rows of each batch of this round."""
+        """Choose the rows of each batch of this epoch."""
         if self.shuffle:
             # as in MXNet, from the seeded generator: each shuffle is applied to the order before
             np.random.shuffle(self.idx)  # noqa: NPY002
@@ -369,7 +369,7 @@ class NDArrayIter(DataIter):
     def iter_next(self) -> bool:
         self.cursor += 1
         if self.cursor == len(self._rows) and self.last_batch_handle == "roll_over":
-            self._left = self._rest  # only a complete round moves rows to the next
+            self._left = self._rest  # only a complete epoch moves rows to the next
         return self.cursor < len(self._rows)
 
     def _take(self, arrays: list[tuple[str, Source]]) -> list[NDArray]:
@@ -412,16 +412,16 @@ class SingleArrayIter(NDArrayIter):
 
 
 class ResizeIter(DataIter):
-    """Another iterator's batches, a given number in each round, restarting it if it ends early.
+    """Another iterator's batches, a given number in each epoch, restarting it if it ends early.
 
     Parameters
     ----------
     data_iter : DataIter
         The other iterator.
     size : int
-        Number of batches of a round.
+        Number of batches of an epoch.
     reset_internal : bool
-        Whether the other iterator is reset at each round.
+        Whether the other iterator is reset at each epoch.
 
     Examples
     --------

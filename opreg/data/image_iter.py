@@ -123,7 +123,7 @@ class ImageIter(DataIter):
         self.num_image = None if self.seq is None else len(self.seq)
         self.auglist: Sequence[Any] = CreateAugmenter(data_shape, **kwargs) if aug_list is None else aug_list
         self.cur, self._key = 0, None
-        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over to the next round
+        self._kept: list[tuple[np.ndarray, np.ndarray]] = []  # samples that roll over to the next epoch
         self._ended = False
         self.reset()
 
@@ -221,7 +221,7 @@ class ImageIter(DataIter):
                 part()
         return [(label, image) for (_, label, _), image in zip(samples, images)]
 
-    def _made(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _read_samples(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Images and labels of up to ``count`` next samples, in the batch's layout."""
         images: list[tuple[np.ndarray, np.ndarray]] = []
         while len(images) < count:
@@ -252,7 +252,7 @@ class ImageIter(DataIter):
         if self._ended:
             raise StopIteration
         held_back, self._kept = self._kept, []
-        rows = [*held_back, *self._made(self.batch_size - len(held_back))]
+        rows = [*held_back, *self._read_samples(self.batch_size - len(held_back))]
         missing = self.batch_size - len(rows)
         if missing:
             if (not len(rows) - len(held_back) and not held_back) or self.last_batch_handle == "discard":
@@ -264,7 +264,7 @@ class ImageIter(DataIter):
             self._ended = True
             while len(rows) < self.batch_size:
                 self._rewind()
-                more = self._made(self.batch_size - len(rows))
+                more = self._read_samples(self.batch_size - len(rows))
                 rows += more or rows[:self.batch_size - len(rows)]
         data = np.empty(self.provide_data[0][1], np.float32)
         labels = np.empty(self.provide_label[0][1], np.float32)

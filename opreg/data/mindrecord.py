@@ -59,7 +59,7 @@ class RecordFile:
         if any(begin < 0 or length < 0 or begin + length > self.size for _, begin, length in pages):
             self._raise_damaged("it is shorter than its pages")
         self._raw, self._blob = [[place for page, begin, length in pages if page == kind
-                                  for place in self._places(begin, begin + length)]
+                                  for place in self._row_ranges(begin, begin + length)]
                                  for kind in ("RAW_DATA", "BLOB_DATA")]
         if self.blobs and len(self._blob) != len(self._raw):
             self._raise_damaged(f"{len(self._raw)} rows, and blobs of {len(self._blob)}")
@@ -77,7 +77,7 @@ class RecordFile:
             self._raise_damaged(f"a part of {length} bytes where there are {most}")
         return length
 
-    def _places(self, at: int, end: int) -> Iterator[tuple[int, int]]:
+    def _row_ranges(self, at: int, end: int) -> Iterator[tuple[int, int]]:
         """Begin and end of each row in a page."""
         while at < end:
             begin = at + 8

@@ -95,14 +95,14 @@ class _Samples:
                  make_sample: Callable[..., Any], skip: bool):
         self.reader, self.starts, self.batch_size = _Reader(path), starts, batch_size
         self.round_batch, self.order, self.made, self.skip = round_batch, order, make_sample, skip
-        self.round, self.skipped = -1, 0
+        self.epoch, self.skipped = -1, 0
         self.begin(0)
 
     def begin(self, first: int) -> None:
         """Start the next epoch, at the given row."""
-        self.round += 1
+        self.epoch += 1
         self.place, self.ended, self.filled = first, False, 0
-        self.rows = self.order(self.round)
+        self.rows = self.order(self.epoch)
 
     def batch(self) -> tuple[Any, int, bool]:
         """The samples of the next batch, the number of those that are padding, and whether it is the last of the
@@ -110,17 +110,17 @@ class _Samples:
         if self.ended:
             raise StopIteration
         samples: list[Any] = []
-        self.place = self._more(samples, self.rows, self.place, self.round)
+        self.place = self._more(samples, self.rows, self.place, self.epoch)
         if not samples:
             self.ended = True
             raise StopIteration
         missing = self.batch_size - len(samples)
         self.ended = missing > 0 or self.place == len(self.rows)
         if missing and self.round_batch:
-            following = self.order(self.round + 1)
+            following = self.order(self.epoch + 1)
             while len(samples) < self.batch_size:
                 before, begin = len(samples), self.filled % len(following)
-                self.filled = self._more(samples, following, begin, self.round + 1)
+                self.filled = self._more(samples, following, begin, self.epoch + 1)
                 if len(samples) == before and begin == 0:
                     raise FileFormatError(f"{self.reader.name}: there are not enough records to fill the batch")
         return samples, missing, self.ended
@@ -131,7 +131,7 @@ class _Samples:
             batch_rows = rows[place:place + self.batch_size - len(samples)]
             decoded: list[Any] = [None] * len(batch_rows)
             parts = [part for i, row in enumerate(batch_rows)
-                     if (part := self._work(decoded, i, int(row), (number, place + i))) is not None]
+                     if (part := self._read_sample(decoded, i, int(row), (number, place + i))) is not None]
             threads.run(parts)
             good = [sample for sample in decoded if sample is not None]
             self.skipped += len(batch_rows) - len(good)
@@ -139,7 +139,7 @@ class _Samples:
             place += len(batch_rows)
         return place
 
-    def _work(self, decoded: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
+    def _read_sample(self, decoded: list[Any], i: int, row: int, drawn: tuple[int, int]) -> Callable[[], None] | None:
         """Read a record; return a function that makes its sample, in any thread."""
         start = int(self.starts[row])
         try:
@@ -244,7 +244,7 @@ class _RecordIter(MXDataIter, Generic[A]):
         """A function that makes a sample from a record; it must not refer to this iterator."""
         raise NotImplementedError
 
-    # Common to all kinds.
+    # The rest is the same for all kinds of iterators.
 
     @property
     def skipped(self) -> int:
@@ -371,10 +371,10 @@ class _Draws:
 
     def __init__(self, seed: int, seed_aug: int | None):
         self.first = (2, seed & 0xFFFFFFFF) if seed_aug is None else (3, seed_aug & 0xFFFFFFFF)
-        self.each_round = seed_aug is None
+        self.each_epoch = seed_aug is None
 
     def __call__(self, drawn: tuple[int, int]) -> np.random.Generator:
-        return np.random.default_rng((*self.first, *(drawn if self.each_round else drawn[1:])))
+        return np.random.default_rng((*self.first, *(drawn if self.each_epoch else drawn[1:])))
 
 
 class ImageRecordIter(_RecordIter[Augmentation]):

@@ -161,7 +161,7 @@ class Expression:
         return self.open(xp, dtype)(self.constants(xp, dtype))
 
     def open(self, xp: ArrayModule, dtype: np.dtype) -> Callable[[Sequence[Any]], Callable[..., Any]]:
-        """The function of ``on`` for any ``constants``, as a function of these."""
+        """A function that takes ``constants``, and returns the function that ``on`` returns for them."""
         given = self._bind_functions(xp, dtype, self._functions(xp))
         if xp is not np or not self.code or (len(self.code) == 1 and self.code[0].prim.name not in _SLOW_ALONE):
             return given

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.addresses import address_of
-from ..core.array_module import einsum_of
+from ..core.array_module import add_reduce, einsum_of
 from ..core.cache import cached
 from ..core.host_memory import LARGE, empty
 from ..core.spec import Shape, is_numpy_float
@@ -60,7 +60,7 @@ def _compiled(text: str) -> CodeType:
     return next(const for const in module_code.co_consts if isinstance(const, CodeType))
 
 
-def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
+def _index_in_set(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
     """Index of each element in its set."""
     return xp.arange(size, dtype=dtype).reshape(shape)
 
@@ -68,9 +68,10 @@ def _places(xp: ArrayModule, size: int, dtype: np.dtype, shape: Shape) -> Array:
 def _reduction(xp: ArrayModule, name: str) -> Callable[..., Array]:
     """A reduction with the parameters of ``ufunc.reduce``."""
     if xp is np:
-        ufunc: np.ufunc = {"row_sum": np.add, "row_max": np.maximum, "row_min": np.minimum, "row_product": np.multiply}[
-            name]
-        return ufunc.reduce
+        of_name: dict[str, Callable[..., Array]] = {
+            "row_sum": add_reduce, "row_max": np.maximum.reduce, "row_min": np.minimum.reduce,
+            "row_product": np.multiply.reduce}
+        return of_name[name]
     if name in ("row_max", "row_min"):
         if name == "row_max":
             return lambda array, axis, dtype, out, _: xp.max(array, axis=axis, out=out, keepdims=True)
@@ -100,7 +101,7 @@ def _tile(loop: Loop, layout: Layout, dtype: np.dtype, xp: ArrayModule) -> Calla
             space[prim.name] = _reduction(xp, prim.name)
         elif prim.name == "column":
             place = (size, 1) if layout.turned else loop.place(RowLayout.COLUMN)
-            make = functools.partial(_places, xp, size, dtype, place)
+            make = functools.partial(_index_in_set, xp, size, dtype, place)
             # On the host one array serves all runs, since making it takes as long as comparing 300 elements with it.
             space["places"] = itertools.repeat(make()).__next__ if xp is np and size <= LONG else make
         elif prim.name not in ("row_size", "column_sum"):
@@ -142,7 +143,7 @@ def _is_empty(loop: Loop) -> bool:
     return math.prod(loop.view) == 0 and all(along is RowLayout.ELEMENT for along in loop.rows.results)
 
 
-def _parts(loop: Loop, arrays: Sequence[Array], row_layouts: Sequence[RowLayout], rows: slice) -> list[Array]:
+def _split_arrays(loop: Loop, arrays: Sequence[Array], row_layouts: Sequence[RowLayout], rows: slice) -> list[Array]:
     """The parts of the arrays that belong to some sets."""
     length = loop.view[0]
     return [array if array.shape[0] != length or along is RowLayout.COLUMN else array[rows]
@@ -189,7 +190,7 @@ def _in_parts(loop: Loop, tile: Callable[..., None], arrays: Sequence[Array], ro
     """
     if len(parts) == 1:
         return [functools.partial(tile, *arrays)], []
-    divided = [_parts(loop, arrays, row_layouts, part) for part in parts]
+    divided = [_split_arrays(loop, arrays, row_layouts, part) for part in parts]
     endings: list[Callable[[], object]] = []
     for place in range(len(loop.rows.inputs) if ins is None else ins, len(arrays)):
         if row_layouts[place] in ACROSS:

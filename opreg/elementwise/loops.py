@@ -56,7 +56,7 @@ class Sets(NamedTuple):
         """The loop over inputs of these shapes. Neighbouring axes are joined, except for ``ufuncs`` where that would
         not help: they reduce any axes of an array as it lies, and loops without reductions are divided along the first
         axis."""
-        shape, axes = self._seen(shapes)
+        shape, axes = self._shape_and_axes(shapes)
         lies = self.reduces or (0 in axes and not any(prim.name in REDUCTIONS for prim, _ in self.rows.expression.code))
         folds = not (ufuncs and lies and axes) and RowLayout.CYCLE not in self.rows.inputs
         loop = _loop(self.rows, shape, axes, self.keepdims, self.integer_dtype, folds, self.scalar)
@@ -68,7 +68,7 @@ class Sets(NamedTuple):
 
     def results(self, shapes: Sequence[Shape]) -> list[Shape]:
         """The shapes of the results for inputs of these shapes; empty sets have no maximum or minimum."""
-        shape, axes = self._seen(shapes)
+        shape, axes = self._shape_and_axes(shapes)
         if self.reduces and any(prim.name in ("row_max", "row_min") for prim, _ in self.rows.expression.code):
             check_some(shape, axes)
         return _results(self.rows, shape, axes, self.keepdims, self.scalar)
@@ -78,7 +78,7 @@ class Sets(NamedTuple):
         """Whether all results have one value per set."""
         return all(along is RowLayout.ROW for along in self.rows.results)
 
-    def _seen(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
+    def _shape_and_axes(self, shapes: Sequence[Shape]) -> tuple[Shape, tuple[int, ...]]:
         """The shape of an input with one value per element, and the axes of the sets in it."""
         shape = shapes[self.rows.inputs.index(RowLayout.ELEMENT)]
         if self.groups is not None:

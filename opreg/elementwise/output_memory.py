@@ -39,7 +39,7 @@ class OutputMemory:
         return output not in self.lent and self._opens[output] <= position
 
     def own(self, register: int, position: int) -> int | None:
-        """The first output of which a register is the result, if it may be written."""
+        """The number of the first output that has the register as its result; None if its memory may not be written."""
         output = next((j for j, result in enumerate(self._results) if isinstance(result, int) and result == register),
                       None)
         return output if output is not None and self._is_open(output, position) else None

@@ -247,7 +247,7 @@ divide = primitive("divide", cost=1, derivative=lambda g, y, a, b: (g / b, -g * 
 
 
 def _mod_on_device(xp: ArrayModule, x: Any, y: Any, out: Array | None = None) -> Array:
-    """The remainder with the sign of ``y``; CuPy's is no number if ``y`` is infinite."""
+    """The remainder with the sign of ``y``; the remainder of CuPy is NaN if ``y`` is infinite."""
     result = xp.mod(x, y)
     if hasattr(y, "shape") or math.isinf(y):
         endless = xp.logical_and(abs(y) == math.inf, abs(x) < math.inf)

@@ -327,4 +327,4 @@ def pieces(arrays: list[Array], tile: int) -> list[list[Array]]:
     rows = tile // (last.size // length)
     if not rows:
         return [piece for i in range(length) for piece in pieces([array[i] for array in arrays], tile)]
-    return [[array[part] for array in arrays] for part in threads.stretches(length, rows)]
+    return [[array[part] for array in arrays] for part in threads.chunks(length, rows)]

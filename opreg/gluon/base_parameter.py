@@ -132,8 +132,8 @@ class Parameter(CheckedMethods):
         self._data: list[NDArray] | None = None
         self._grad: list[NDArray] | None = None
         self._ctx_list: list[Context] = []
-        #: For devices with even and odd ``device_typeid``: by number, the device's place in ``_ctx_list``. Parameters
-        #: of other libraries copy it or look up the place.
+        #: Two lists, for devices with even and with odd ``device_typeid``. The number of a device is the index of its
+        #: place in ``_ctx_list``. Parameters of other libraries copy the lists or look up the place.
         self._ctx_map: list[list[int | None]] = [[], []]
         self._trainer: Any = None
         # While the shape is unknown: initializer, contexts, the initializer of all parameters, and values that were

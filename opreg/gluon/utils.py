@@ -23,7 +23,7 @@ from opreg.ndarray.sparse_arrays import BaseSparseNDArray
 from ..core.files import atomic_write, open_to_read
 from ..core.named_errors import name_errors
 from ..core.settings import number, whole_number
-from ..train.test_data import nearby
+from ..train.test_data import find_data_file
 from .structure import gluon_value
 
 __all__ = ["split_data", "split_and_load", "clip_global_norm", "check_sha1", "download", "replace_file"]
@@ -204,7 +204,8 @@ def download(url: str, path: str | os.PathLike | None = None, overwrite: bool = 
 
     if is_it(target) and not overwrite:
         return str(target)
-    source = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else nearby(target.name)
+    is_local = split.scheme in ("", "file")
+    source = Path(urllib.request.url2pathname(split.path)) if is_local else find_data_file(target.name)
     if source is None or not is_it(source):
         difference = " of another SHA-1" if sha1_hash and target.is_file() else ""
         raise OpError(f"download: {url} is not downloaded: put the file {target.name!r} into "

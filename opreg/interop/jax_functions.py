@@ -199,113 +199,121 @@ def _dialect() -> Any:
     """JAX's operations for translations."""
     import jax
 
+    return _JaxDialect(jax)
+
+
+class _JaxDialect:
+    def __init__(self, jax: Any):
+        self._jax, self._jnp = jax, jax.numpy
+        self.primitives = _primitives(jax)
+
+    def spec(self, x: Any) -> Spec:
+        return _spec(x)
+
+    def cast(self, x: Any, dtype: np.dtype) -> Any:
+        return x.astype(self._jax.dtypes.canonicalize_dtype(dtype))
+
+    def array(self, numbers: np.ndarray, like: Any) -> Any:
+        return self._jnp.asarray(numbers)
+
+    def number(self, value: float, like: Any) -> Any:
+        return self._jnp.asarray(value, like.dtype)
+
+    def stop(self, x: Any) -> Any:
+        return self._jax.lax.stop_gradient(x)
+
+    def reshape(self, x: Any, shape: Shape) -> Any:
+        return x.reshape(shape)
+
+    def transpose(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.transpose(axes)
+
+    def broadcast(self, x: Any, shape: Shape) -> Any:
+        return self._jnp.broadcast_to(x, shape)
+
+    def sum(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.sum(tuple(axes), keepdims=True)
+
+    def prod(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.prod(tuple(axes), keepdims=True)
+
+    def max(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.max(tuple(axes), keepdims=True)
+
+    def min(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.min(tuple(axes), keepdims=True)
+
+    def concat(self, xs: Sequence[Any], axis: int) -> Any:
+        return self._jnp.concatenate(xs, axis)
+
+    def flip(self, x: Any, axes: Sequence[int]) -> Any:
+        return self._jnp.flip(x, tuple(axes))
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return self._jnp.where(condition, x, y)
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        return self._jnp.matmul(x, y)
+
+    def softmax(self, x: Any, axis: int) -> Any:
+        return self._jax.nn.softmax(x, axis)
+
+    def log_softmax(self, x: Any, axis: int) -> Any:
+        return self._jax.nn.log_softmax(x, axis)
+
+    def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
+        return x[key]
+
+    def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
+        @self._jax.custom_jvp
+        def function(*xs: Any) -> Any:
+            return forward(*xs)
+
+        @function.defjvp
+        def moved(xs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            y = function(*xs)
+            return y, functools.reduce(operator.add, [pull(i, t, xs, y) for i, t in enumerate(tangents)])
+
+        return function(*xs)
+
+    def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                      xs: Sequence[Any]) -> Sequence[Any]:
+        floating = [is_floating(x.dtype) for x in xs]
+
+        @self._jax.custom_vjp
+        def function(xs: list[Any]) -> list[Any]:
+            return list(forward(*xs))
+
+        def residuals(xs: list[Any]) -> tuple[list[Any], Any]:
+            outs = function(xs)
+            return outs, (xs, outs)
+
+        def pulled(residuals: Any, heads: list[Any]) -> tuple[list[Any]]:
+            gradients = iter(backward(heads, *residuals))
+            return ([next(gradients) if moves else None for moves in floating],)
+
+        function.defvjp(residuals, pulled)
+        return function(list(xs))
+
+
+def _primitives(jax: Any) -> dict[str, Callable[..., Any]]:
+    """JAX's functions, by the names of element-wise instructions."""
     jnp = jax.numpy
 
     def logical(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *xs: function(*xs).astype(xs[0].dtype)
 
-    class JaxDialect:
-        primitives: Mapping[str, Callable[..., Any]] = {
-            **{name: getattr(jnp, name) for name in (
-                "floor", "ceil", "trunc", "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal",
-                "sqrt", "cbrt", "hypot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan",
-                "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sign",
-                "absolute", "power", "mod")},
-            **{name: logical(getattr(jnp, name)) for name in (
-                "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or",
-                "logical_xor", "logical_not")},
-            "positive": jnp.sign,
-            "maximum": lambda x, y: jnp.where((x >= y) | (x != x), x, y),
-            "minimum": lambda x, y: jnp.where((x <= y) | (x != x), x, y),
-            "erf": jax.lax.erf, "erfinv": jax.lax.erf_inv, "gammaln": jax.lax.lgamma, "polygamma0": jax.lax.digamma,
-            "where": lambda c, x, y: jnp.where(c != 0, x, y)}
-
-        def spec(self, x: Any) -> Spec:
-            return _spec(x)
-
-        def cast(self, x: Any, dtype: np.dtype) -> Any:
-            return x.astype(jax.dtypes.canonicalize_dtype(dtype))
-
-        def array(self, numbers: np.ndarray, like: Any) -> Any:
-            return jnp.asarray(numbers)
-
-        def number(self, value: float, like: Any) -> Any:
-            return jnp.asarray(value, like.dtype)
-
-        def stop(self, x: Any) -> Any:
-            return jax.lax.stop_gradient(x)
-
-        def reshape(self, x: Any, shape: Shape) -> Any:
-            return x.reshape(shape)
-
-        def transpose(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.transpose(axes)
-
-        def broadcast(self, x: Any, shape: Shape) -> Any:
-            return jnp.broadcast_to(x, shape)
-
-        def sum(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.sum(tuple(axes), keepdims=True)
-
-        def prod(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.prod(tuple(axes), keepdims=True)
-
-        def max(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.max(tuple(axes), keepdims=True)
-
-        def min(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.min(tuple(axes), keepdims=True)
-
-        def concat(self, xs: Sequence[Any], axis: int) -> Any:
-            return jnp.concatenate(xs, axis)
-
-        def flip(self, x: Any, axes: Sequence[int]) -> Any:
-            return jnp.flip(x, tuple(axes))
-
-        def where(self, condition: Any, x: Any, y: Any) -> Any:
-            return jnp.where(condition, x, y)
-
-        def matmul(self, x: Any, y: Any) -> Any:
-            return jnp.matmul(x, y)
-
-        def softmax(self, x: Any, axis: int) -> Any:
-            return jax.nn.softmax(x, axis)
-
-        def log_softmax(self, x: Any, axis: int) -> Any:
-            return jax.nn.log_softmax(x, axis)
-
-        def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
-            return x[key]
-
-        def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
-            @jax.custom_jvp
-            def function(*xs: Any) -> Any:
-                return forward(*xs)
-
-            @function.defjvp
-            def moved(xs: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-                y = function(*xs)
-                return y, functools.reduce(operator.add, [pull(i, t, xs, y) for i, t in enumerate(tangents)])
-
-            return function(*xs)
-
-        def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
-                          xs: Sequence[Any]) -> Sequence[Any]:
-            floating = [is_floating(x.dtype) for x in xs]
-
-            @jax.custom_vjp
-            def function(xs: list[Any]) -> list[Any]:
-                return list(forward(*xs))
-
-            def residuals(xs: list[Any]) -> tuple[list[Any], Any]:
-                outs = function(xs)
-                return outs, (xs, outs)
-
-            def pulled(residuals: Any, heads: list[Any]) -> tuple[list[Any]]:
-                gradients = iter(backward(heads, *residuals))
-                return ([next(gradients) if moves else None for moves in floating],)
-
-            function.defvjp(residuals, pulled)
-            return function(list(xs))
-
-    return JaxDialect()
+    return {
+        **{name: getattr(jnp, name) for name in (
+            "floor", "ceil", "trunc", "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal",
+            "sqrt", "cbrt", "hypot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan",
+            "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "sign",
+            "absolute", "power", "mod")},
+        **{name: logical(getattr(jnp, name)) for name in (
+            "greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "logical_and", "logical_or",
+            "logical_xor", "logical_not")},
+        "positive": jnp.sign,
+        "maximum": lambda x, y: jnp.where((x >= y) | (x != x), x, y),
+        "minimum": lambda x, y: jnp.where((x <= y) | (x != x), x, y),
+        "erf": jax.lax.erf, "erfinv": jax.lax.erf_inv, "gammaln": jax.lax.lgamma, "polygamma0": jax.lax.digamma,
+        "where": lambda c, x, y: jnp.where(c != 0, x, y)}

@@ -377,17 +377,95 @@ def _dialect() -> Any:
     """PyTorch's operations for translations."""
     import torch
 
-    def logical(function: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *xs: function(*xs).to(xs[0].dtype)
+    return _TorchDialect(torch)
 
-    def largest(x: Any, y: Any) -> Any:
-        return torch.where((x >= y) | (x != x), x, y)
 
-    def smallest(x: Any, y: Any) -> Any:
-        return torch.where((x <= y) | (x != x), x, y)
+class _TorchDialect:
+    def __init__(self, torch: Any):
+        self._torch = torch
+        self.primitives = _primitives(torch)
+        self._rule = _rule_class(torch)
 
-    def sign(x: Any) -> Any:
-        return torch.where(x != x, x, torch.sign(x))
+    def spec(self, x: Any) -> Spec:
+        return _spec(x)
+
+    def cast(self, x: Any, dtype: np.dtype) -> Any:
+        return x.to(_torch_dtype(dtype))
+
+    def array(self, numbers: np.ndarray, like: Any) -> Any:
+        dtype = _torch_dtype(numbers.dtype)
+        return self._torch.tensor(numbers.tolist(), dtype=dtype, device=like.device).reshape(numbers.shape)
+
+    def number(self, value: float, like: Any) -> Any:
+        return self._torch.full((), value, dtype=like.dtype, device=like.device)
+
+    def stop(self, x: Any) -> Any:
+        return x.detach()
+
+    def reshape(self, x: Any, shape: Shape) -> Any:
+        return x.reshape(shape)
+
+    def transpose(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.permute(*axes)
+
+    def broadcast(self, x: Any, shape: Shape) -> Any:
+        return x.broadcast_to(shape)
+
+    def sum(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.sum([*axes], keepdim=True)
+
+    def prod(self, x: Any, axes: Sequence[int]) -> Any:
+        for axis in axes:
+            x = x.prod(axis, keepdim=True)
+        return x
+
+    def max(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.amax([*axes], keepdim=True)
+
+    def min(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.amin([*axes], keepdim=True)
+
+    def concat(self, xs: Sequence[Any], axis: int) -> Any:
+        return self._torch.cat([*xs], axis)
+
+    def flip(self, x: Any, axes: Sequence[int]) -> Any:
+        return x.flip([*axes])
+
+    def where(self, condition: Any, x: Any, y: Any) -> Any:
+        return self._torch.where(condition, x, y)
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        return x @ y
+
+    def softmax(self, x: Any, axis: int) -> Any:
+        return x.softmax(axis)
+
+    def log_softmax(self, x: Any, axis: int) -> Any:
+        return x.log_softmax(axis)
+
+    def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
+        return x[key]
+
+    def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
+        def backward(heads: Sequence[Any], xs: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+            return [pull(i, heads[0], xs, outs[0]) for i in range(len(xs))]
+
+        return self._apply_rule(lambda *xs: [forward(*xs)], backward, *xs)[0]
+
+    def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
+                      xs: Sequence[Any]) -> Sequence[Any]:
+        return self._apply_rule(forward, backward, *xs)
+
+    def _apply_rule(self, *args: Any) -> Any:
+        if self._torch._C._are_functorch_transforms_active():
+            raise ArgumentError("to_torch: torch.func differentiates no operator of torch.library that has a gradient "
+                                "of its own: call torch.autograd.grad or backward(), or mx.grad, mx.hessian, mx.jvp "
+                                "of the operator here")
+        return self._rule.apply(*args)
+
+
+def _rule_class(torch: Any) -> Any:
+    """The class of PyTorch's functions whose first argument computes them, and whose second is their gradient."""
 
     class Rule(torch.autograd.Function):
         """A function with its own gradient, both traced by PyTorch."""
@@ -411,95 +489,33 @@ def _dialect() -> Any:
             gradients = iter(ctx.rule(heads, xs, outs))
             return None, None, *[next(gradients) if x.dtype.is_floating_point else None for x in xs]
 
-    def apply(*args: Any) -> Any:
-        if torch._C._are_functorch_transforms_active():
-            raise ArgumentError("to_torch: torch.func differentiates no operator of torch.library that has a gradient "
-                                "of its own: call torch.autograd.grad or backward(), or mx.grad, mx.hessian, mx.jvp "
-                                "of the operator here")
-        return Rule.apply(*args)
+    return Rule
 
-    class TorchDialect:
-        primitives: Mapping[str, Callable[..., Any]] = {
-            **{name: getattr(torch, name) for name in (
-                "floor", "ceil", "trunc", "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal",
-                "sqrt", "hypot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
-                "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfinv")},
-            **{name: logical(getattr(torch, word)) for name, word in (
-                ("greater", "gt"), ("greater_equal", "ge"), ("less", "lt"), ("less_equal", "le"), ("equal", "eq"),
-                ("not_equal", "ne"), ("logical_and", "logical_and"), ("logical_or", "logical_or"),
-                ("logical_xor", "logical_xor"), ("logical_not", "logical_not"))},
-            "absolute": torch.abs, "sign": sign, "positive": sign, "power": torch.pow, "mod": torch.remainder,
-            "maximum": largest, "minimum": smallest, "gammaln": torch.lgamma, "polygamma0": torch.digamma,
-            "where": lambda c, x, y: torch.where(c != 0, x, y)}
 
-        def spec(self, x: Any) -> Spec:
-            return _spec(x)
+def _primitives(torch: Any) -> dict[str, Callable[..., Any]]:
+    """PyTorch's functions, by the names of element-wise instructions."""
 
-        def cast(self, x: Any, dtype: np.dtype) -> Any:
-            return x.to(_torch_dtype(dtype))
+    def logical(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *xs: function(*xs).to(xs[0].dtype)
 
-        def array(self, numbers: np.ndarray, like: Any) -> Any:
-            dtype = _torch_dtype(numbers.dtype)
-            return torch.tensor(numbers.tolist(), dtype=dtype, device=like.device).reshape(numbers.shape)
+    def largest(x: Any, y: Any) -> Any:
+        return torch.where((x >= y) | (x != x), x, y)
 
-        def number(self, value: float, like: Any) -> Any:
-            return torch.full((), value, dtype=like.dtype, device=like.device)
+    def smallest(x: Any, y: Any) -> Any:
+        return torch.where((x <= y) | (x != x), x, y)
 
-        def stop(self, x: Any) -> Any:
-            return x.detach()
+    def sign(x: Any) -> Any:
+        return torch.where(x != x, x, torch.sign(x))
 
-        def reshape(self, x: Any, shape: Shape) -> Any:
-            return x.reshape(shape)
-
-        def transpose(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.permute(*axes)
-
-        def broadcast(self, x: Any, shape: Shape) -> Any:
-            return x.broadcast_to(shape)
-
-        def sum(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.sum([*axes], keepdim=True)
-
-        def prod(self, x: Any, axes: Sequence[int]) -> Any:
-            for axis in axes:
-                x = x.prod(axis, keepdim=True)
-            return x
-
-        def max(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.amax([*axes], keepdim=True)
-
-        def min(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.amin([*axes], keepdim=True)
-
-        def concat(self, xs: Sequence[Any], axis: int) -> Any:
-            return torch.cat([*xs], axis)
-
-        def flip(self, x: Any, axes: Sequence[int]) -> Any:
-            return x.flip([*axes])
-
-        def where(self, condition: Any, x: Any, y: Any) -> Any:
-            return torch.where(condition, x, y)
-
-        def matmul(self, x: Any, y: Any) -> Any:
-            return x @ y
-
-        def softmax(self, x: Any, axis: int) -> Any:
-            return x.softmax(axis)
-
-        def log_softmax(self, x: Any, axis: int) -> Any:
-            return x.log_softmax(axis)
-
-        def subscript(self, x: Any, key: tuple[Any, ...]) -> Any:
-            return x[key]
-
-        def elementwise(self, forward: Callable[..., Any], pull: Callable[..., Any], xs: Sequence[Any]) -> Any:
-            def backward(heads: Sequence[Any], xs: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
-                return [pull(i, heads[0], xs, outs[0]) for i in range(len(xs))]
-
-            return apply(lambda *xs: [forward(*xs)], backward, *xs)[0]
-
-        def with_gradient(self, forward: Callable[..., Sequence[Any]], backward: Callable[..., Sequence[Any]],
-                          xs: Sequence[Any]) -> Sequence[Any]:
-            return apply(forward, backward, *xs)
-
-    return TorchDialect()
+    return {
+        **{name: getattr(torch, name) for name in (
+            "floor", "ceil", "trunc", "add", "subtract", "multiply", "divide", "negative", "square", "reciprocal",
+            "sqrt", "hypot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "arcsin",
+            "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "erf", "erfinv")},
+        **{name: logical(getattr(torch, word)) for name, word in (
+            ("greater", "gt"), ("greater_equal", "ge"), ("less", "lt"), ("less_equal", "le"), ("equal", "eq"),
+            ("not_equal", "ne"), ("logical_and", "logical_and"), ("logical_or", "logical_or"),
+            ("logical_xor", "logical_xor"), ("logical_not", "logical_not"))},
+        "absolute": torch.abs, "sign": sign, "positive": sign, "power": torch.pow, "mod": torch.remainder,
+        "maximum": largest, "minimum": smallest, "gammaln": torch.lgamma, "polygamma0": torch.digamma,
+        "where": lambda c, x, y: torch.where(c != 0, x, y)}

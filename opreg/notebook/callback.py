@@ -65,7 +65,7 @@ class PandasLogger:
 
     @property
     def epoch_df(self) -> Any:
-        """The epochs: how long they took."""
+        """The duration of each epoch."""
         return _frame(self.rows["epoch"])
 
     @property

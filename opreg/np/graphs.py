@@ -22,7 +22,7 @@ __all__ = ["zeros", "ones", "full", "arange", "linspace", "logspace", "eye", "id
 _FLOAT32 = numpy.dtype(numpy.float32)
 
 
-def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
+def _source_symbol(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
     """The symbol of an operator without inputs."""
     keywords = {**attrs, "dtype": dtype or _FLOAT32}
     symbol = create(get(operator), (), keywords, operator.removeprefix("_npi_").removeprefix("_"))
@@ -32,12 +32,12 @@ def _made(operator: str, dtype: Any, **attrs: Any) -> NumpySymbol:
 
 def zeros(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
     """Zeros."""
-    return _made("_zeros", dtype, shape=shape)
+    return _source_symbol("_zeros", dtype, shape=shape)
 
 
 def ones(shape: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> NumpySymbol:
     """Ones."""
-    return _made("_ones", dtype, shape=shape)
+    return _source_symbol("_ones", dtype, shape=shape)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: Any = None) -> Any:
@@ -45,57 +45,57 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", ctx: 
     if isinstance(fill_value, Symbol):
         value = as_value(fill_value)
         return functions.FUNCTIONS["broadcast_to"](value if dtype is None else value.astype(dtype), shape)
-    return _made("_full", dtype, shape=shape, value=fill_value)
+    return _source_symbol("_full", dtype, shape=shape, value=fill_value)
 
 
 def arange(start: float, stop: float | None = None, step: float | None = 1, dtype: Any = None, ctx: Any = None
            ) -> NumpySymbol:
     """Values from ``start`` to before ``stop``."""
     first, end = (0, start) if stop is None else (start, stop)
-    return _made("_npi_arange", dtype, start=first, stop=end, step=1 if step is None else step)
+    return _source_symbol("_npi_arange", dtype, start=first, stop=end, step=1 if step is None else step)
 
 
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
              axis: int = 0, ctx: Any = None) -> Any:
     """Evenly spaced values, and with ``retstep`` their distance."""
-    symbol = _made("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
+    symbol = _source_symbol("_linspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint)
     return (symbol, (stop - start) / ((num - 1 if endpoint else num) or 1)) if retstep else symbol
 
 
 def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, dtype: Any = None,
              axis: int = 0, ctx: Any = None) -> NumpySymbol:
     """Elements whose logarithms are evenly spaced."""
-    return _made("_npi_logspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint, base=base)
+    return _source_symbol("_npi_logspace", dtype, start=start, stop=stop, num=num, endpoint=endpoint, base=base)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """Ones on a diagonal."""
-    return _made("_npi_eye", dtype, N=N, M=M, k=k)
+    return _source_symbol("_npi_eye", dtype, N=N, M=M, k=k)
 
 
 def identity(n: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """Ones on the diagonal."""
-    return _made("_npi_identity", dtype, shape=(n, n))
+    return _source_symbol("_npi_identity", dtype, shape=(n, n))
 
 
 def indices(dimensions: Any, dtype: Any = numpy.int32, ctx: Any = None) -> NumpySymbol:
     """The indices of a grid, along each axis."""
-    return _made("_npi_indices", dtype, dimensions=tuple(dimensions))
+    return _source_symbol("_npi_indices", dtype, dimensions=tuple(dimensions))
 
 
 def hanning(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """The Hann window."""
-    return _made("_npi_hanning", dtype, M=M)
+    return _source_symbol("_npi_hanning", dtype, M=M)
 
 
 def hamming(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """The Hamming window."""
-    return _made("_npi_hamming", dtype, M=M)
+    return _source_symbol("_npi_hamming", dtype, M=M)
 
 
 def blackman(M: int, dtype: Any = None, ctx: Any = None) -> NumpySymbol:
     """The Blackman window."""
-    return _made("_npi_blackman", dtype, M=M)
+    return _source_symbol("_npi_blackman", dtype, M=M)
 
 
 class Drawing:

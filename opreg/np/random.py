@@ -1,4 +1,4 @@
-"""``mx.np.random``: random values from the generator of ``mx.random``; NumPy draws those without an operator.
+"""``mx.np.random``: random values from the generator of ``mx.random``; NumPy draws where no operator does.
 
 With arrays as parameters one value is drawn for each of their elements, and ``size`` is the shape of the result.
 """

@@ -101,7 +101,7 @@ class NumpyValue(Value):
         if other is NotImplemented:
             return NotImplemented
         left, right = self._pair(other)
-        return get(LOGIC[name][getattr(left, "_kind", "") != "b"])(left, right)  # bits, too, where the dtype is unknown
+        return get(LOGIC[name][getattr(left, "_kind", "") != "b"])(left, right)  # unknown dtypes count as integers
 
     def __and__(self, other: Any) -> Any:
         return self._logic("and", other)

@@ -43,7 +43,7 @@ def overview(drawing: Drawing, level: Level) -> Overview | None:
     """
     depths = []
     for depth in range(8):
-        things = list(_things(level, depth))
+        things = list(_entries(level, depth))
         groups = sum(isinstance(thing, Level) for _, thing in things)
         if len(things) > _MOST or not groups:
             break
@@ -51,14 +51,14 @@ def overview(drawing: Drawing, level: Level) -> Overview | None:
     return _draw_level(drawing, level, depths[-1]) if depths else None
 
 
-def _things(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
+def _entries(level: Level, depth: int) -> Iterator[tuple[Level, Box | Level]]:
     """Entries of a level and of those above a depth, each with its level."""
     for item in level.items:
         if item.level is None:
             assert item.box is not None
             yield level, item.box
         elif depth:
-            yield from _things(item.level, depth - 1)
+            yield from _entries(item.level, depth - 1)
         else:
             yield level, item.level
 

@@ -121,12 +121,12 @@ def _rows_of_graph(facts: GraphFacts) -> tuple[list[_Row], list[str]]:
         counted |= new
         visible = 1 if node.op is None else node.op.signature.visible(node.attrs)
         rows.append((f"{node.name}({stored_name(node)})",
-                     " ".join(by_sample(spec.shape) for spec in facts.specs[node][:visible]), _numbers(new, facts),
+                     " ".join(by_sample(spec.shape) for spec in facts.specs[node][:visible]), _size_text(new, facts),
                      [source.name for source, _ in node.inputs if source not in aside]))
-    return rows, [f"Total params: {_numbers(counted, facts)}"]
+    return rows, [f"Total params: {_size_text(counted, facts)}"]
 
 
-def _numbers(variables: set[Node], facts: GraphFacts) -> str:
+def _size_text(variables: set[Node], facts: GraphFacts) -> str:
     """The number of elements of variables, as text: ``?`` if unknown."""
     shapes = [facts.specs[node][0].shape for node in variables]
     total = sum(size(shape) for shape in shapes if is_known(shape))

@@ -79,7 +79,7 @@ def to_svg(symbol: Symbol) -> str | None:
 # --------------------------------------------------------------------------------------------------- arrays
 
 
-def _ends(length: int) -> list[int]:
+def _shown_indices(length: int) -> list[int]:
     """The indices of an axis that are shown; -1 stands for the omitted ones."""
     return list(range(length)) if length <= _MOST else [*range(_ENDS), -1, *range(length - _ENDS, length)]
 
@@ -100,7 +100,7 @@ def _array(array: NDArray) -> str | None:
     caption = f"{type(array).__name__} {show(shape)} {np.dtype(array._data.dtype).name} @{array._ctx}"
     if first:
         caption += f", shown: [{', '.join(map(str, first))}, :, :]"
-    down, across = ([], []) if first is None else (_ends(rows), _ends(columns))
+    down, across = ([], []) if first is None else (_shown_indices(rows), _shown_indices(columns))
     return table(caption, [], [[_Right("…" if i < 0 or j < 0 else _number(numbers[a, b].item()))
                                 for b, j in enumerate(across)] for a, i in enumerate(down)])
 

@@ -7,7 +7,7 @@ import sys
 
 from .rules import rule
 from .source import Source
-from .tables import GONE, HELPERS, MEMBERS, MODULES, STARRED
+from .tables import BROUGHT, GONE, HELPERS, MEMBERS, MODULES, STARRED
 
 __all__ = ["imported", "imported_from", "replace_star_import", "member", "loads"]
 
@@ -155,6 +155,14 @@ def _replaces_part(node: ast.AST, source: Source) -> bool:
     return False
 
 
+def _imports(module: str, source: Source) -> bool:
+    """Whether an import anywhere in the file loads a module."""
+    return any(name == module or name.startswith(f"{module}.") for node in ast.walk(source.tree)
+               for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
+                            [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+                            if isinstance(node, ast.ImportFrom) else ()))
+
+
 def _unbuilt(module: str, level: int, source: Source) -> bool:
     """Whether a module is a compiled helper whose binary is missing."""
     return module.rpartition(".")[2] in _COMPILED and not source.place.found(module, level)
@@ -185,11 +193,13 @@ def _replace_compiled_import(node: ast.ImportFrom, source: Source) -> bool:
 
 @rule(ast.Attribute)
 def member(node: ast.Attribute, source: Source) -> None:
-    """``urllib.urlopen``, ``time.clock``, ``collections.Iterable``."""
+    """``urllib.urlopen``, ``time.clock``, ``collections.Iterable``, and ``multiprocessing.pool`` without its import."""
     full = source.resolve(node)
     owner, _, name = full.rpartition(".")
     if owner == _DETECTION and HELPERS.get(name, name) != name:
         source.rename(node, HELPERS[name])
+    if full in BROUGHT and not _imports(full, source):
+        source.add_import(f"import {full}")
     new = MEMBERS.get(full)
     if new is None or full.startswith("urllib2.") or source.is_guarded(node) or not isinstance(node.ctx, ast.Load):
         if full == "string.join":

@@ -19,11 +19,11 @@ from .finder import install
 __all__ = ["run_script"]
 
 
-def _found(module: str) -> tuple[CodeType, ModuleSpec]:
+def _find_module(module: str) -> tuple[CodeType, ModuleSpec]:
     """The code and the spec of a module, or of the ``__main__`` of a package."""
     spec = importlib.util.find_spec(module)
     if spec is not None and spec.submodule_search_locations is not None:
-        return _found(f"{module}.__main__")
+        return _find_module(f"{module}.__main__")
     code = getattr(spec and spec.loader, "get_code", lambda name: None)(module)
     if spec is None or code is None:
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
@@ -62,7 +62,7 @@ def run_script(library: str, script: str, args: Sequence[str], module: bool = Fa
     main = ModuleType("__main__")
     sys.modules["__main__"] = main
     try:
-        code, spec = _found(script) if module else _script(script)
+        code, spec = _find_module(script) if module else _script(script)
     except (OSError, SyntaxError, ModuleNotFoundError) as error:
         missing = getattr(error, "name", None)  # otherwise the error comes from a package that contains the module
         inside = module and missing and not f"{script}.".startswith(f"{missing.removesuffix('.__main__')}.")

@@ -62,6 +62,10 @@ ABSTRACT = frozenset(("Iterable", "Iterator", "Mapping", "MutableMapping", "Sequ
                       "KeysView", "ValuesView", "ItemsView", "ByteString"))
 MEMBERS.update({f"collections.{name}": f"collections.abc.{name}" for name in ABSTRACT})
 
+#: Modules that programs read from their package without importing them, since MXNet has imported them.
+BROUGHT = frozenset(("multiprocessing.pool", "multiprocessing.connection", "concurrent.futures", "urllib.request",
+                     "urllib.error", "http.client", "http.cookiejar", "html.entities", "importlib.metadata"))
+
 #: Modules that were removed, and their replacement.
 GONE = {"imp": "importlib has what it did", "distutils": "setuptools has what it did", "sets": "set is a type",
         "md5": "hashlib.md5", "sha": "hashlib.sha1", "popen2": "subprocess", "new": "types",
@@ -103,7 +107,7 @@ _TEST_UTILS = ("bz2", "errno", "gzip", "json", "logging", "numbers", "os", "plat
                "traceback", "zipfile", "numpy.testing as npt", "numpy.random as rnd", "scipy.stats as ss",
                "collections.OrderedDict", "contextlib.contextmanager")
 
-#: Modules of MXNet -> names that ``import *`` from them also binds, since they import these names themselves; a dotted
+#: For each module of MXNet, the names that it imports itself, so that ``import *`` from it binds them, too. A dotted
 #: value is a module if nothing else is noted.
 STARRED = {f"mxnet.{module}": {each.rpartition(" ")[2].rpartition(".")[2]: each for each in imported}
            for module, imported in {

@@ -180,12 +180,13 @@ class AsyncKVStore(DistKVStore):
             self._updater(name, total, entry.weight)
             return
         optimizer = self._updater.optimizer
-        before = None if self._tried else _numbers(optimizer)
+        before = None if self._tried else _settings_without_count(optimizer)
         optimizer._index_update_count[name] = int(entry.updates[0])
         self._updater(name, total, entry.weight)
         entry.updates[...] = optimizer._index_update_count[name]
         if before is not None:
-            changed = [name for name, number in _numbers(optimizer).items() if before.get(name) != number]
+            changed = [name for name, number in _settings_without_count(optimizer).items()
+                       if before.get(name) != number]
             if changed:
                 raise ArgumentError(f"kvstore: {type(optimizer).__name__} changes its own {', '.join(changed)} with "
                                     f"every update, and each rank would have a different value; stores of the kind "
@@ -260,6 +261,6 @@ def _lines(array: NDArray) -> int:
     return -(-array.size * np.dtype(array.dtype).itemsize // _LINE) * _LINE
 
 
-def _numbers(optimizer: Optimizer) -> dict[str, object]:
+def _settings_without_count(optimizer: Optimizer) -> dict[str, object]:
     """Settings of an optimizer without its update count."""
     return {name: value for name, value in optimizer.settings().items() if name != "num_update"}

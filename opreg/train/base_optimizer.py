@@ -547,7 +547,7 @@ class Optimizer(CheckedMethods):
         result = None if other in members else members.get(name)
         for base in kind.__mro__[:kind.__mro__.index(Optimizer)]:
             if other in vars(base):
-                result = None  # calls of the other method reach the definition of this class
+                result = None  # this class defines the other method, which decides
             elif result is None and name in vars(base):
                 result = types.MethodType(vars(base)[name], self)
         return result

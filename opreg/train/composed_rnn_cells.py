@@ -57,7 +57,7 @@ class _ComposedCell(BaseRNNCell):
             weights = cell.pack_weights(weights)
         return weights
 
-    def _own(self, states: Sequence[Symbol]) -> Iterator[tuple[BaseRNNCell, list[Symbol]]]:
+    def _cells_with_states(self, states: Sequence[Symbol]) -> Iterator[tuple[BaseRNNCell, list[Symbol]]]:
         """Each cell with its states."""
         place = 0
         for cell in self._cells:
@@ -90,7 +90,7 @@ class SequentialRNNCell(_ComposedCell):
     def __call__(self, inputs: Symbol, states: list[Symbol]) -> tuple[Symbol, list[Symbol]]:
         self._counter += 1
         after: list[Symbol] = []
-        for cell, cell_states in self._own(states):
+        for cell, cell_states in self._cells_with_states(states):
             if isinstance(cell, BidirectionalCell):
                 raise OpError("a BidirectionalCell cannot run single steps: use unroll")
             inputs, cell_states = cell(inputs, cell_states)
@@ -102,7 +102,7 @@ class SequentialRNNCell(_ComposedCell):
         self.reset()
         states = self.begin_state() if begin_state is None else begin_state
         after: list[Symbol] = []
-        for number, (cell, cell_states) in enumerate(self._own(states)):
+        for number, (cell, cell_states) in enumerate(self._cells_with_states(states)):
             last = number == len(self._cells) - 1
             inputs, cell_states = cell.unroll(length, inputs, cell_states, layout, merge_outputs if last else None)
             after += cell_states
@@ -145,7 +145,7 @@ class BidirectionalCell(_ComposedCell):
         self.reset()
         steps, axis = as_steps(length, inputs, layout, False)
         states = self.begin_state() if begin_state is None else begin_state
-        (left, left_states), (right, right_states) = self._own(states)
+        (left, left_states), (right, right_states) = self._cells_with_states(states)
         forth, left_after = left.unroll(length, steps, left_states, layout, merge_outputs)
         back, right_after = right.unroll(length, steps[::-1], right_states, layout, merge_outputs)
         merge = isinstance(forth, Symbol) and isinstance(back, Symbol) if merge_outputs is None else merge_outputs

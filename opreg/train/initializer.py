@@ -155,9 +155,9 @@ class Initializer(Checked):
     def dumps(self) -> str:
         """Name and settings as JSON, for ``create``."""
         if any(isinstance(value, (NDArray, np.ndarray)) for value in self._kwargs.values()):
-            self._kwargs = {name: _numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
+            self._kwargs = {name: _json_numbers(value) if isinstance(value, (NDArray, np.ndarray)) else value
                             for name, value in self._kwargs.items()}  # programs read these settings as lists
-        return json.dumps([type(self).__name__.lower(), self._kwargs], default=_numbers)
+        return json.dumps([type(self).__name__.lower(), self._kwargs], default=_json_numbers)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.dumps() == other.dumps()
@@ -255,7 +255,7 @@ class Initializer(Checked):
                             "Module's data_names and label_names")
 
 
-def _numbers(value: object) -> Any:
+def _json_numbers(value: object) -> Any:
     """NumPy scalars and arrays converted for JSON."""
     if isinstance(value, NDArray):
         value = value.asnumpy()
@@ -322,7 +322,7 @@ class Constant(Initializer):
     def __init__(self, value: npt.ArrayLike):
         super().__init__(value=value)
         try:
-            np.asarray(_numbers(value) if isinstance(value, NDArray) else value, float)
+            np.asarray(_json_numbers(value) if isinstance(value, NDArray) else value, float)
         except (TypeError, ValueError, OverflowError):
             raise AttrError(f"Constant: expected a number, or an array's numbers, got {value!r}") from None
         self.value = value

@@ -89,7 +89,7 @@ def cut(value: Any, share: slice | None, axis: int) -> Any:
 
 
 def joined(parts: Sequence[NDArray], axis: int) -> NDArray:
-    """The results of the contexts, concatenated on the first; the first's if there is no axis of samples."""
+    """The results of all contexts, concatenated on the first context; without an axis of samples the first result."""
     if len(parts) == 1 or axis < 0:
         return parts[0]
     return concatenate([part.as_in_context(parts[0].context) for part in parts], axis=axis)

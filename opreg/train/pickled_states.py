@@ -248,7 +248,7 @@ def _pickle_instructions(value: Any) -> Iterator[bytes]:
 
 
 def _module_in_mxnet(cls: type) -> str:
-    """The module of MXNet that has the class; the class's own if it is a user's."""
+    """The name of MXNet's module that has the class; for a user's class the name of its own module."""
     if not cls.__module__.startswith("opreg."):
         return cls.__module__
     if cls.__name__ == "AdamW":

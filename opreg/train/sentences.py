@@ -78,7 +78,7 @@ class BucketSentenceIter(DataIter):
     invalid_label : int
         The number that pads a sentence to the length of its bucket.
     layout : {"NT", "TN"}
-        Axes of a batch: N of sentences, T of words.
+        Order of the axes of a batch: N is the axis of sentences, T the axis of words.
     """
 
     def __init__(self, sentences: Sequence[Sequence[int]], batch_size: int, buckets: Sequence[int] | None = None,

@@ -210,7 +210,7 @@ class Module(BaseModule):
 
     @_arg_params.setter
     def _arg_params(self, params: Mapping[str, NDArray]) -> None:
-        self._take(params, {})
+        self._store_arrays(params, {})
 
     @property
     def _aux_params(self) -> dict[str, NDArray] | None:
@@ -219,9 +219,9 @@ class Module(BaseModule):
 
     @_aux_params.setter
     def _aux_params(self, params: Mapping[str, NDArray]) -> None:
-        self._take({}, params)
+        self._store_arrays({}, params)
 
-    def _take(self, args: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
+    def _store_arrays(self, args: Mapping[str, NDArray], aux: Mapping[str, NDArray]) -> None:
         """Store given weights or states, in the executors or until binding."""
         if self.binded:
             self._exec_group.set_params(args, aux, allow_extra=True)

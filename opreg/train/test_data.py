@@ -30,8 +30,8 @@ from ..data.batches import NDArrayIter
 from ..data.mnist import read_idx
 from ..errors import FileFormatError, OpError
 
-__all__ = ["download", "nearby", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl", "get_cifar10",
-           "get_zip_data", "get_bz2_data"]
+__all__ = ["download", "find_data_file", "get_mnist", "get_mnist_ubyte", "get_mnist_iterator", "get_mnist_pkl",
+           "get_cifar10", "get_zip_data", "get_bz2_data"]
 
 _MNIST = "http://data.mxnet.io/data/mnist/"
 _SECONDS = 30
@@ -46,7 +46,7 @@ def _places() -> list[Path]:
     return [Path(), Path("data"), home, home / "datasets", *inner]
 
 
-def nearby(name: str) -> Path | None:
+def find_data_file(name: str) -> Path | None:
     """The file of that name in the first of these folders that has one."""
     return next((place / name for place in _places() if (place / name).is_file()), None)
 
@@ -77,7 +77,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
     if target.is_file() and not overwrite:
         return str(target)
     local = Path(urllib.request.url2pathname(split.path)) if split.scheme in ("", "file") else \
-        None if overwrite else nearby(os.path.basename(name))
+        None if overwrite else find_data_file(os.path.basename(name))
     target.parent.mkdir(parents=True, exist_ok=True)
     if local is not None:
         with open_to_read(local) as source, atomic_write(target) as file:
@@ -96,7 +96,7 @@ def download(url: str, fname: str | None = None, dirname: str | None = None, ove
 
 
 def _mnist(name: str) -> np.ndarray:
-    packed = nearby(name) or nearby(f"{name}.gz") or \
+    packed = find_data_file(name) or find_data_file(f"{name}.gz") or \
         download(f"{_MNIST}{name}.gz", dirname=os.path.join(data_dir(), "datasets", "mnist"))
     return read_idx(packed)
 

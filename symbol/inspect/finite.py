@@ -21,7 +21,7 @@ from .checking import Member, folded_members, fused_members
 __all__ = ["check_numbers"]
 
 
-class _Look:
+class _ResultCheck:
     """Checks the results of a step.
 
     Parameters
@@ -144,6 +144,6 @@ def check_numbers(plan: Plan, choice: bool | str) -> None:
 
     def wrap(half: str, number: int, step: Step) -> Watch | None:
         place = f"{half} step {number} of {counts[half]}, kernel {step.kernel}"
-        return _Look(place, step, plan, choice) if step.run else None
+        return _ResultCheck(place, step, plan, choice) if step.run else None
 
     plan.instrument(wrap)

@@ -32,8 +32,8 @@ class Work(NamedTuple):
         several times.
     read, written : int
         Bytes that its kernels declare to move. If they declare nothing, the bytes of inputs and outputs, each counted
-        once; of a table that is looked up, only as many as the output has; none of an input of which only the shape is
-        read.
+        once. A table that is looked up counts as many bytes as the output has. An input whose shape alone is read
+        counts none.
     products : int or None
         Additions and multiplications, for operators that declare them.
     instructions : int or None

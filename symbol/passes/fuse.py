@@ -368,7 +368,7 @@ class _Terms:
         self.origins: list[tuple[str, Where | None]] = []  # node name and line of each term
 
     def add(self, node: Node) -> int:
-        """Add the term of a node, and terms of its inputs that are computed again; the index of the term."""
+        """Add the term of a node, and terms of its inputs that are computed again; return the index of the term."""
         operands = tuple([self._operand(entry) for entry in _read(node)])
         self.operators.append(node.op.name)  # type: ignore[union-attr]
         self.origins.append((node.name, node.where))

@@ -56,7 +56,7 @@ class _FreeRanges:
         self.end = 0
 
     def take(self, nbytes: int) -> int:
-        """Take a free range of ``nbytes`` bytes; its offset. Large ranges begin at a page."""
+        """Take a free range of ``nbytes`` bytes, and return its offset. Large ranges begin at a page."""
         need, unit = -(-nbytes // _ALIGN) * _ALIGN, PAGE if nbytes >= LARGE else _ALIGN
         best = -1
         for i, (offset, length) in enumerate(self.by_offset):

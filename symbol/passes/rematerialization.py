@@ -74,7 +74,7 @@ def rematerialize(program: Program) -> Program:
 
 
 class _Choice:
-    """The choice of the entries of forward to compute again, in ``recomputed``.
+    """Chooses which entries of forward are computed again, and collects them in ``recomputed``.
 
     The root of an entry is the one entry that must be stored so that backward has it: itself if it cannot be computed
     again, and None if it is stored anyway or can be computed from such entries.

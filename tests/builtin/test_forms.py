@@ -37,6 +37,12 @@ def _infer(op: Op, ins: list, outs: list | None = None, **attrs: object) -> tupl
     ("GroupNorm", {"num_groups": 2}, [(3, 4, 5), (2,), (2,)], [(3, 4, 5), (3, 2), (3, 2)]),
     ("_contrib_interleaved_matmul_selfatt_valatt", {"heads": 2}, [(3, 2, 12), (4, 3, 3)], [(3, 2, 4)]),
     ("_linalg_gelqf", {}, [(2, 3, 4)], [(2, 3, 4), (2, 3, 3)]),
+    ("batch_dot", {"transpose_b": True}, [(2, 3, 4), (2, 5, 4)], [(2, 3, 5)]),
+    ("_linalg_gemm", {"axis": 0}, [(3, 2, 4), (4, 2, 5), (3, 2, 5)], [(3, 2, 5)]),
+    ("_linalg_trsm", {"rightside": True}, [(2, 3, 3), (2, 4, 3)], [(2, 4, 3)]),
+    ("SequenceReverse", {"axis": 1, "use_sequence_length": True}, [(2, 3, 4), (2,)], [(2, 3, 4)]),
+    ("_contrib_PSROIPooling", {"output_dim": 2, "pooled_size": 3, "spatial_scale": 1}, [(1, 18, 8, 8), (5, 5)],
+     [(5, 2, 3, 3)]),
 ])
 def test_unknown_shapes_are_inferred_from_forms(name: str, attrs: dict, ins: list, outs: list) -> None:
     """Unknown output shapes follow from inputs, also with unknown dimensions, and unknown input shapes follow from the

@@ -21,6 +21,14 @@ from opreg.nn.layers import Dense, ReLU, SequentialCell
 
 # ------------------------------------------------------------------------------------------------------ bounds
 
+FEW = 16
+
+
+@pytest.fixture
+def few_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound of the number of kinds of inputs that is soon exceeded."""
+    monkeypatch.setattr("opreg.cells.jit.KINDS", FEW)
+
 
 def ones(*shape: int) -> Tensor:
     return Tensor(np.ones(shape, np.float32))
@@ -52,6 +60,7 @@ def test_plans_of_many_lengths_share_memory(way, order):
     assert largest(function) <= 4 * largest(alone) and function.cache_size == KINDS
 
 
+@pytest.mark.usefixtures("few_kinds")
 def test_more_kinds_of_inputs_than_are_cached():
     seen: list[int] = []
 
@@ -64,14 +73,15 @@ def test_more_kinds_of_inputs_than_are_cached():
         for k in numbers:
             assert function(ones(2), float(k)).asnumpy().tolist() == [float(k)] * 2
 
-    run(range(KINDS))
-    with pytest.warns(UserWarning, match=f"function was compiled for more than {KINDS} kinds of inputs") as told:
-        run(range(KINDS, 2 * KINDS))
-    assert len(told) == 1 and function.cache_size == KINDS and len(seen) == 2 * KINDS
-    run(range(KINDS, 2 * KINDS))  # the plans used last are kept
-    assert len(seen) == 2 * KINDS
+    run(range(FEW))
+    with pytest.warns(UserWarning, match=f"function was compiled for more than {FEW} kinds of inputs") as told:
+        run(range(FEW, 2 * FEW))
+    assert len(told) == 1 and function.cache_size == FEW and len(seen) == 2 * FEW
+    run(range(FEW, 2 * FEW))  # the plans used last are kept
+    assert len(seen) == 2 * FEW
 
 
+@pytest.mark.usefixtures("few_kinds")
 def test_recently_used_kinds_stay_cached():
     seen: list[int] = []
 
@@ -81,8 +91,8 @@ def test_recently_used_kinds_stay_cached():
         return a * k
 
     with pytest.warns(UserWarning, match="more than"):
-        run = [function(ones(1), k) for i in range(2 * KINDS) for k in (0, i)]
-    assert len(run) == 4 * KINDS and seen.count(0) == 1
+        run = [function(ones(1), k) for i in range(2 * FEW) for k in (0, i)]
+    assert len(run) == 4 * FEW and seen.count(0) == 1
 
 
 def test_runs_that_wait_for_their_gradients_have_their_own_memory():

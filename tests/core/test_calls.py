@@ -56,7 +56,7 @@ def test_arguments_are_split_into_inputs_and_attributes(name, args, keywords, in
 REFUSED = [
     ("relu", (5,), {}, "input data must be an array or symbol, got int"),
     ("relu", (), {"data": 5}, "input data must be an array or symbol, got int"),
-    ("relu", (T, U), {}, r"at most 1 inputs \(data\) and 0 attributes, got 2 arguments"),
+    ("relu", (T, U), {}, r"at most 1 inputs \(data\) and 0 attributes, got 2 arguments; out and name go by keyword"),
     ("relu", (T,), {"data": U}, "input data is given twice"),
     ("relu", (T,), {"dta": U}, "no input 'dta'. Did you mean 'data'"),
     ("clip", (T, 0), {"a_min": 1}, "attribute a_min is given twice"),

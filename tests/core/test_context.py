@@ -29,6 +29,17 @@ def test_contexts_of_a_device_are_one_object():
     assert mx.cpu_pinned().device_typeid == 3
 
 
+def test_a_context_does_not_change():
+    """All programs share it; a number that it has already may be assigned."""
+    one = mx.cpu(1)
+    one.device_id, one.device_typeid = 1, 1
+    for name, value in (("device_id", 0), ("device_typeid", 2), ("device_type", "gpu")):
+        with pytest.raises(ArgumentError, match=rf"Context.{name}: cpu\(1\) is the only object of its device, .* "
+                                                r"mx.Context\('gpu', 1\)"):
+            setattr(one, name, value)
+    assert repr(one) == "cpu(1)" and mx.Context("cpu", 1) is one
+
+
 def set_default_ctx(ctx: mx.Context) -> None:
     mx.Context.default_ctx = ctx
 

@@ -570,6 +570,26 @@ def test_a_reduction_of_a_transposed_array_is_contiguous(name):
         np.testing.assert_array_equal(found, getattr(data, name)(0))
 
 
+@of_each([((1 << 16, 3), 0), ((2, 1 << 15, 3), 1), ((300, 200, 3), (0, 1)), ((9001, 7), 0)])
+def test_sums_of_many_rows_are_as_exact_as_those_of_many_columns(shape, axis) -> None:
+    """One by one, a sum of 65,536 rows loses three digits. MXNet's sums keep them."""
+    x = np.random.default_rng(0).random(shape, dtype=np.float32)
+    exact = x.astype(np.float64)
+    data, at = mx.nd.array(x), mx.nd.zeros([1 if n in np.atleast_1d(axis) else size for n, size in enumerate(shape)])
+    at.attach_grad()
+    with mx.autograd.record():
+        y = mx.nd.broadcast_add(data, at)
+    y.backward(data)
+    bound = sym.mean(sym.square(sym.var("data")), axis=axis, keepdims=True).bind(mx.cpu(), {"data": data})
+    for found, expected in ((mx.nd.sum(data, axis=axis), exact.sum(axis)),
+                            (mx.nd.mean(data, axis=axis, keepdims=True), exact.mean(axis, keepdims=True)),
+                            (mx.nd.moments(data, axes=np.atleast_1d(axis).tolist())[1], exact.var(axis)),
+                            (bound.forward()[0], np.square(exact).mean(axis, keepdims=True)),
+                            (at.grad, exact.sum(axis, keepdims=True))):
+        assert found.shape == expected.shape
+        np.testing.assert_allclose(found.asnumpy(), expected, 1e-6)
+
+
 REDUCED = {rms: lambda x, axis, keepdims: np.sqrt(np.square(x).mean(axis, keepdims=keepdims)),
            logsumexp: lambda x, axis, keepdims: np.log(np.exp(x).sum(axis, keepdims=keepdims))}
 both = pytest.mark.parametrize("op", REDUCED, ids=lambda op: op.name)

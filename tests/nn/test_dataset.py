@@ -86,6 +86,8 @@ def source() -> ds.Dataset:
                                                                                         [[2, 3], [8.0, 12.0]]]),
     (lambda: two().batch(2, per_batch_map=lambda a, info: (np.array([info.get_batch_num(), info.get_epoch_num()]),),
                          input_columns=["a"]), [[[0, 0], [0.0, 2.0]], [[1, 0], [4.0, 6.0]]]),
+    (lambda: two().batch(4, per_batch_map=lambda b, a, info: ([x + 100 for x in b], [x + 10 for x in a]),
+                         input_columns=["b", "a"]), [[[10, 11, 12, 13], [100.0, 102.0, 104.0, 106.0]]]),
     (lambda: two().project("a").batch(lambda info: info.get_batch_num() + 1), [[[0]], [[1, 2]], [[3]]]),
     (lambda: ds.GeneratorDataset(lambda: ((np.arange(i + 1),) for i in range(2)), ["a"]).padded_batch(
         2, pad_info={"a": ([3], -1)}), [[[[0, -1, -1], [0, 1, -1]]]]),

@@ -518,12 +518,22 @@ def test_both_kinds_of_arrays_share_memory_and_tape() -> None:
     (lambda x: npx.reshape(x, (-5,)), lambda x: x.reshape(6)),
     (lambda x: npx.reshape(x[:1], (-3, -4)), lambda x: x[0]),
     (lambda x: npx.masked_softmax(x, x > 1)[0, 0], lambda x: np.float32(0)),
+    (lambda x: npx.image.to_tensor(x[..., None]), lambda x: x[None] / 255),
+    (lambda x: npx.image.crop(x[..., None], 0, 0, 1, 2)[..., 0], lambda x: x[:2, :1]),
     (lambda x: npx.one_hot(x[0].astype("int32"), 4), lambda x: np.eye(4)[x[0].astype(int) % 4] * (x[0] < 4)[:, None]),
 ])
 def test_npx_functions_give_np_arrays(call: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
     found = call(mnp.array(X))
     assert type(found) is mnp.ndarray
     np.testing.assert_allclose(found.asnumpy(), expected(X), 1e-5)
+
+
+def test_an_array_without_axes_is_not_iterable() -> None:
+    """Libraries ask ``iter``, as ``np.iterable`` does, before they take elements."""
+    assert not np.iterable(mnp.array(1.5)) and not np.iterable(mx.nd.array(1.5).sum().reshape(()))
+    assert np.iterable(mnp.array([1.5])) and [float(x) for x in mnp.array([1.5, 2.5])] == [1.5, 2.5]
+    with pytest.raises(TypeError, match="0-d array"):
+        iter(mnp.array(1.5))
 
 
 def test_random_numbers_follow_the_seed() -> None:

@@ -95,6 +95,9 @@ REWRITTEN = [
     ("from collections import Iterable, deque", "from collections.abc import Iterable\nfrom collections import deque"),
     ("import collections\nisinstance(x, collections.Mapping)",
      "import collections.abc\nimport collections\nisinstance(x, collections.abc.Mapping)"),
+    ("import multiprocessing as mp, urllib\ny = mp.pool.ThreadPool(2), urllib.request.urlopen(u)",
+     "import multiprocessing.pool\nimport urllib.request\nimport multiprocessing as mp, urllib\n"
+     "y = mp.pool.ThreadPool(2), urllib.request.urlopen(u)"),
     ("from distutils.util import strtobool", "from opreg.porting.legacy import strtobool"),
     ("import distutils.util\nstrict = distutils.util.strtobool('no')",
      "from opreg.porting.legacy import strtobool\nstrict = strtobool('no')"),
@@ -179,6 +182,8 @@ REWRITTEN = [
 
 #: Code that already runs, or that checks its version.
 LEFT_ALONE = [
+    "import multiprocessing\nfrom multiprocessing.pool import ThreadPool\nx = multiprocessing.pool.ThreadPool(2)",
+    "import urllib\ndef f(u):\n    import urllib.request as r\n    return urllib.request.urlopen(u)",
     "print('a', b)",
     "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle",
     "try:\n    xrange\nexcept NameError:\n    xrange = range\nfor i in xrange(3): pass",

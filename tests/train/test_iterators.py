@@ -86,7 +86,7 @@ def test_a_batch_larger_than_the_data_repeats_it():
     assert batch.label[0].asnumpy().tolist() == [*NUMBERS, *NUMBERS, 0, 1] and batch.pad == 9
     with pytest.warns(UserWarning, match="batch_size=16 is more than the 7 rows: there is no batch"):
         assert list(mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="discard")) == []
-    with pytest.warns(UserWarning, match="rows are collected over several rounds until they fill a batch"):
+    with pytest.warns(UserWarning, match="rows are collected over several epochs until they fill a batch"):
         mx.io.NDArrayIter(ROWS, NUMBERS, 16, last_batch_handle="roll_over")
     mx.io.NDArrayIter(ROWS, NUMBERS, 7)
 

@@ -213,7 +213,7 @@ class Descriptor:
 # --------------------------------------------------------------------------------------------- where it is
 
 
-def _places(major: int) -> Iterator[str]:
+def _library_names(major: int) -> Iterator[str]:
     """File names under which the library for a CUDA version may be loaded."""
     windows = sys.platform == "win32"
     name = f"cublasLt64_{major}.dll" if windows else f"libcublasLt.so.{major}"
@@ -235,7 +235,7 @@ def load(major: int) -> ctypes.CDLL:
     OSError
         When it is not found.
     """
-    for place in _places(major):
+    for place in _library_names(major):
         try:
             return ctypes.CDLL(place)
         except OSError as error:

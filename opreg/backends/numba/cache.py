@@ -125,7 +125,7 @@ class CodeFile:
     Parameters
     ----------
     text : bytes
-        Everything that the code depends on except signature and processor.
+        All that the compiled code depends on, without the signature and the processor.
     """
 
     cache_path = ""

@@ -221,7 +221,7 @@ def _share(rows: int, work: int) -> int:
 def _parts(function: Function, arrays: Sequence[Array], sizes: Sequence[int], rows: int) -> list[Callable[[], None]]:
     """Calls for parts of the rows; the last of ``sizes`` is the number of rows in a part."""
     table = np.array([*map(address_of, arrays), *sizes], np.int64)
-    return list(calls_of_parts(function, table, threads.stretches(rows, sizes[-1]), [*arrays, table]))
+    return list(calls_of_parts(function, table, threads.chunks(rows, sizes[-1]), [*arrays, table]))
 
 
 #: Gives memory for a temporary by name, shape and dtype.

@@ -132,7 +132,7 @@ def _split(x: FloatValue) -> IntValue:
     return (x.bits() - x.kind.pattern(math.sqrt(0.5))) >> x.kind.mantissa
 
 
-def _parts(x: FloatValue) -> tuple[FloatValue, FloatValue]:
+def _split_exponent(x: FloatValue) -> tuple[FloatValue, FloatValue]:
     """``whole`` and ``f`` with ``x = (1 + f) * 2 ** whole``."""
     shift = x.kind.mantissa + 2
     small = x < x.kind.tiny
@@ -160,12 +160,12 @@ def _of_positive(y: FloatValue, x: FloatValue) -> FloatValue:
 
 def log(x: FloatValue) -> FloatValue:
     """The natural logarithm."""
-    return _of_positive(_log(*_parts(x)), x)
+    return _of_positive(_log(*_split_exponent(x)), x)
 
 
 def log2(x: FloatValue) -> FloatValue:
     """The logarithm to base two."""
-    exponent, f = _parts(x)
+    exponent, f = _split_exponent(x)
     part = _log(exponent * 0.0, f)
     return _of_positive(fma(part, 1.0 / math.log(2.0), exponent), x)
 
@@ -173,7 +173,7 @@ def log2(x: FloatValue) -> FloatValue:
 @_accept_float32
 def log10(x: FloatValue) -> FloatValue:
     """The logarithm to base ten."""
-    exponent, f = _parts(x)
+    exponent, f = _split_exponent(x)
     part = _log(exponent * 0.0, f) * (1.0 / math.log(10.0))
     # Two parts of log10 2.
     return _of_positive(fma(exponent, 3.01029995663611771306e-1, fma(exponent, 3.69423907715893078616e-13, part)), x)

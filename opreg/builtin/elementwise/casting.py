@@ -15,7 +15,7 @@ from ...core.spec import is_floating
 from ...core.value import Value
 from ...custom.composed import composed
 from ...typing import Array, ArrayModule
-from ..outputs import as_output, names_of_outputs
+from ..outputs import as_output, linear, names_of_outputs
 from ..samples import alike
 from ..shapes.shape import declare_unchanged
 
@@ -94,12 +94,7 @@ def _cast(xp: ArrayModule, data: Array, like: Array | None = None, *, dtype: np.
 
 for _op in (cast, cast_like):
     _op.kernel()(_cast)  # no body: bodies use it to cast
-
-
-@cast.grad
-@cast_like.grad
-def cast_grad(g, ins, outs):
-    return (ops._backward_cast(g, ins[0]), *[None] * (len(ins) - 1))
+    linear(_op, cast_like, slice(0, 1))
 
 
 # ------------------------------------------------------------------------------------- mixed precision
@@ -137,9 +132,7 @@ def amp_multicast(*data, num_outputs: Few, cast_narrow: bool = False):
     return tuple([ops.Cast(array, dtype=common if is_floating(dtype) else dtype) for array, dtype in zip(data, dtypes)])
 
 
-@amp_multicast.fill
-def amp_multicast_fill(ins, outs):
-    return outs
+amp_multicast.fill(as_output)
 
 
 @amp_multicast.types

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ...backends.blas import matmul
 from ...core.spec import Shape
-from ...core.threads import stretches
+from ...core.threads import chunks
 from ...typing import Array, ArrayModule
 from ..outputs import wide
 
@@ -114,7 +114,7 @@ class Scores(NamedTuple):
         else:
             columns = min(keys, 1 << 11)
             rows, places = max(1, _SCORES // max(1, batch * heads * many * columns)), [()]
-        return places, stretches(queries, rows), stretches(keys, columns)
+        return places, chunks(queries, rows), chunks(keys, columns)
 
     def attends(self, rows: slice, columns: slice) -> bool:
         """Whether a query of a block attends to any of its keys."""

@@ -23,7 +23,7 @@ from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
 from ..looped import by_loop, looped
-from ..matrices.dense import adjoint, bilinear, with_bias
+from ..matrices.dense import adjoint, bilinear, layer_input_names
 from ..outputs import wide
 from ..samples import declare_row_samples
 from .correlation import bias_adder, correlate, match, small, spread
@@ -66,7 +66,7 @@ def _check_groups(num_filter: int, num_group: int, channels: int) -> None:
             raise AttrError(f"num_group={num_group} does not divide the {count} {what}")
 
 
-@declare(name="Convolution", aliases=("Convolution_v1", "_npx_convolution"), arguments=with_bias)
+@declare(name="Convolution", aliases=("Convolution_v1", "_npx_convolution"), arguments=layer_input_names)
 def convolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                 dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,
                 workspace: int = 1024, no_bias: bool = False, cudnn_tune: Tune | None = None,
@@ -154,7 +154,7 @@ bilinear(convolution, convolution_data, convolution_weight, work_of, _bias_gradi
 # ----------------------------------------------------------------------------------------- Deconvolution
 
 
-@declare(name="Deconvolution", aliases=("_npx_deconvolution",), arguments=with_bias)
+@declare(name="Deconvolution", aliases=("_npx_deconvolution",), arguments=layer_input_names)
 def deconvolution(data, weight, bias, *, kernel: tuple[int, ...], stride: tuple[int, ...] = (),
                   dilate: tuple[int, ...] = (), pad: tuple[int, ...] = (), adj: tuple[int, ...] = (),
                   target_shape: tuple[int, ...] = (), num_filter: Positive, num_group: Positive = 1,

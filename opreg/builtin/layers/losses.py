@@ -31,6 +31,7 @@ from ..outputs import (
     one_of,
     widen,
 )
+from ..shapes.broadcasting import ones_like
 from ..shapes.shape import declare_unchanged, stored_in
 from .softmax import softmax_of
 
@@ -355,9 +356,7 @@ for _op in (make_loss_scaled, make_loss):
     declare_unchanged(_op)
 
 
-@make_loss.grad
-def make_loss_grad(g, ins, outs):
-    return ops.ones_like(ins[0])
+declare_gradient(make_loss, ones_like)
 
 
 @declare(name="_backward_MakeLoss", cheap=True)

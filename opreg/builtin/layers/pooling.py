@@ -22,7 +22,7 @@ from ...core.op import Op
 from ...core.processor import processor
 from ...core.registry import declare, ops, register
 from ...core.spec import Shape, common_dtype, is_floating, limits, show
-from ...core.threads import stretches
+from ...core.threads import chunks
 from ...errors import AttrError, DTypeError, ShapeError
 from ...typing import Array, ArrayModule
 from ..layouts import by_layout
@@ -126,7 +126,7 @@ def _per_axis(values: Shape, rank: int, neutral: int) -> Shape:
     return values[:rank] if all(value == neutral for value in values[rank:]) else values
 
 
-def _places(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
+def _window_and_counts(size: Shape, kernel: Shape, stride: Shape, pad: Shape, convention: str) -> tuple[Window, Shape]:
     """The window, and the number of windows along each axis; see ``Pooling``."""
     win = window(kernel, _per_axis(stride, len(kernel), 1), (), _per_axis(pad, len(kernel), 0))
     if convention == "same" and any(win.pad):
@@ -152,7 +152,7 @@ def _output(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool:
     first = spatial(shape, (1,) * (len(shape) - 2) if global_pool else kernel, layout)
     if global_pool:
         return channels_last((*first[:2], *(1,) * len(first[2:])), layout)
-    return channels_last((*first[:2], *_places(first[2:], kernel, stride, pad, convention)[1]), layout)
+    return channels_last((*first[:2], *_window_and_counts(first[2:], kernel, stride, pad, convention)[1]), layout)
 
 
 @cached(1024)
@@ -163,7 +163,7 @@ def pool_of(shape: Shape, kernel: Shape, stride: Shape, pad: Shape, global_pool:
     if global_pool:
         win, places = window(tuple(size)), (1,) * len(size)
     else:
-        win, places = _places(tuple(size), kernel, stride, pad, convention)
+        win, places = _window_and_counts(tuple(size), kernel, stride, pad, convention)
     if layout is None or layout[1] == "C":
         return Pool(win, (n * c, *size, 1), (n * c, *places, 1))
     return Pool(win, (n, *size, c), (n, *places, c))
@@ -185,7 +185,7 @@ def _blocks(xp: ArrayModule, pool: Pool, itemsize: int) -> list[slice]:
     """Blocks of images that fit the cache."""
     cost = max(1, math.prod(pool.x[1:]) * itemsize)
     step = max(1, BLOCK.get(xp.__name__, BLOCK_GPU) // cost)
-    return stretches(pool.x[0], step)
+    return chunks(pool.x[0], step)
 
 
 def _cut_at(axis: int, part: slice) -> Cut:
@@ -431,8 +431,9 @@ def _read_at_maxima(xp: ArrayModule, h: Array, hits: Hits, apart: bool, out: Arr
 
 
 def _declare_maximum_kernel(op: Op, move: Callable[..., None], like: int = 1, first: bool = True) -> None:
-    """Declare the kernel of an operator that moves its first input to, or from, the places of the maxima of windows:
-    the first place of each window, or all; the output has the shape of the input ``like``."""
+    """Declare the kernel of an operator that moves its first input to the places of the maxima of windows, or from
+    these places. ``first`` selects the first place of each window instead of all. The output has the shape of the
+    input ``like``."""
 
     @op.kernel()  # no body: windows are strided views
     def by_maxima_xp(xp, source, data, maxima, *, kernel, global_pool, pooling_convention, stride, pad, layout=None,

@@ -112,7 +112,7 @@ def attention_infer(query, key, value, *mask):
     return [(*query[:3], value[3]), query[:3], (3,)]
 
 
-def _types(ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, Any, Any]:
+def _attention_dtypes(ins: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, Any, Any]:
     """The dtype of the data, that of the sums, and that of the mask."""
     dtype = common_floating([*ins[:3], *outs])
     mask = ins[3] if len(ins) > 3 else None
@@ -127,7 +127,7 @@ def _sums(dtype: np.dtype | None) -> np.dtype | None:
 
 @scaled_dot_product_attention.types
 def attention_types(ins, outs):
-    dtype, sums, mask = _types(ins, outs[:1])
+    dtype, sums, mask = _attention_dtypes(ins, outs[:1])
     return [dtype, dtype, dtype, *([mask] if len(ins) > 3 else [])], [dtype, sums, as_dtype("int32")]
 
 
@@ -306,7 +306,7 @@ _declare_gradient_shapes(attention_gradients, 4)
 
 
 def _gradient_types(ins, outs, *, use_mask):
-    dtype, sums, mask = _types([*ins[1:4], *(ins[6:7] if use_mask else ())], [ins[0], *outs[:3]])
+    dtype, sums, mask = _attention_dtypes([*ins[1:4], *(ins[6:7] if use_mask else ())], [ins[0], *outs[:3]])
     behind = [as_dtype("int32")] * (len(ins) - 6 - use_mask)
     return ([dtype] * 4 + [sums] * 2 + [mask] * use_mask + behind), [dtype] * 3 + [mask] * (len(outs) - 3)
 

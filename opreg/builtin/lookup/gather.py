@@ -218,11 +218,6 @@ def _to_chosen(xp: ArrayModule, g: Array, index: Array, data: Array, *, axis: in
 declare_writes(boolean_mask_put, _to_chosen)
 
 
-@boolean_mask_put.grad
-def boolean_mask_put_grad(g, ins, outs, *, axis):
-    return (ops._boolean_mask_like(g, ins[1], ins[0], axis=axis), None, None)
-
-
 @declare(name="_boolean_mask_like", types="T,I,U->T", unread=(2,), partly=(0,))
 def boolean_mask_like(data, index, like, *, axis: int = 0):
     """The slices of ``data`` along ``axis`` where ``index`` is nonzero, as many as ``like`` has."""
@@ -234,6 +229,8 @@ boolean_mask_like.infer(like_inputs(2))
 for _op in (boolean_mask, boolean_mask_like):
     declare_reads(_op, lambda xp, data, index, *like, axis: (data, (slice(None),) * (axis % data.ndim) + (index != 0,)))
     declare_gradient(_op, boolean_mask_put)
+
+linear(boolean_mask_put, boolean_mask_like, slice(1, None, -1))
 
 
 # ----------------------------------------------------------------- results whose length depends on values
@@ -382,8 +379,8 @@ def diag_put(g, data, *, k: int = 0, axis1: int = 0, axis2: int = 1):
 
 def _along_diagonal(xp: ArrayModule, numbers: Array, *like: Array, k: int, axis1: int, axis2: int,
                     out: Array | None = None) -> Array:
-    """The kernel of ``diag`` and its gradient: a vector is written to a diagonal, and its gradient read from there; for
-    other arrays it is reversed."""
+    """The kernel of ``diag`` and of its gradient. ``diag`` writes a vector to a diagonal, and reads the diagonal of an
+    array with more axes; the gradient does the reverse."""
     shape = like[0].shape if like else numbers.shape
     if len(shape) == 1:
         shape, axis1, axis2 = (shape[0] + abs(k),) * 2, 0, 1
@@ -412,17 +409,11 @@ def _strides(shape: int | tuple[int, ...] | None) -> list[int]:
 @composed(name="_ravel_multi_index", aliases=("ravel_multi_index",))
 def ravel_multi_index(data, *, shape: int | tuple[int, ...] | None = None):
     """Flat indices into an array of shape ``shape``; each column of ``data`` holds the indices along its axes."""
-    if len(data.shape) < 2 or data.shape[0] != len(_strides(shape)):
-        raise ShapeError(f"expected a row of indices for each dimension of shape={shape}, got {show(data.shape)}")
     strides = np.array(_strides(shape)).reshape(-1, *[1] * (len(data.shape) - 1))
     return in_dtype_of(ops._np_sum(ops.broadcast_mul(ops.Cast(data, dtype="int64"), strides), axis=0), data)
 
 
-@ravel_multi_index.fill
-def ravel_multi_index_fill(ins, outs, *, shape):
-    return [outs[0] and (len(_strides(shape)), *outs[0])]
-
-
+declare_form(ravel_multi_index, lambda *, shape: f"({len(_strides(shape))}, axis, ...) -> (axis, ...)")
 ravel_multi_index.grad(ZERO)
 
 
@@ -431,14 +422,7 @@ def unravel_index(data, *, shape: int | tuple[int, ...] | None = None):
     """The indices along the axes of an array of shape ``shape`` for flat indices, a column for each."""
 
 
-@unravel_index.fill
-def unravel_index_fill(ins, outs):
-    return [outs[0] and outs[0][1:]]
-
-
-@unravel_index.infer
-def unravel_index_infer(data, *, shape):
-    return (len(_strides(shape)), *data)
+declare_form(unravel_index, lambda *, shape: f"(...) -> ({len(_strides(shape))}, ...)")
 
 
 @unravel_index.kernel()  # no body: each row follows from the remainder of the one before

@@ -308,8 +308,8 @@ def pick_infer(data, index, *, axis, keepdims):
     return _shape_without_axis(data, axis, keepdims)
 
 
-def _spots(xp: ArrayModule, shape: Shape, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array]:
-    """A function that computes the flat indices of ``pick`` for data and indices of these shapes."""
+def _flat_indexer(xp: ArrayModule, shape: Shape, index: Array, axis: int, mode: PickMode) -> Callable[[Array], Array]:
+    """A function that computes the flat indices of elements for ``pick``, from the data's shape and the indices."""
     axis = check_axis(axis, len(shape))
     length, inner = shape[axis], math.prod(shape[axis + 1:])
     if xp is not np or index.size > _PREPARED:
@@ -336,7 +336,7 @@ def _spots(xp: ArrayModule, shape: Shape, index: Array, axis: int, mode: PickMod
 
 @pick.in_parts  # no body: bodies use it to read at indices
 def pick_in_parts(xp, data, index, *, axis, keepdims, mode):
-    spots, shape = _spots(xp, data.shape, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
+    spots, shape = _flat_indexer(xp, data.shape, index, axis, mode), _shape_without_axis(data.shape, axis, keepdims)
     few = xp is np and index.size <= _PREPARED
 
     def run(data: Array, index: Array, out: Array | None = None) -> Array:
@@ -362,7 +362,7 @@ shift_axes(pick_put, of=2, flat=True)
 
 @pick_put.in_parts  # no body: bodies use it to write at indices
 def pick_put_in_parts(xp, g, index, data, *, axis, mode):
-    spots, shape, dtype = _spots(xp, data.shape, index, axis, mode), data.shape, g.dtype
+    spots, shape, dtype = _flat_indexer(xp, data.shape, index, axis, mode), data.shape, g.dtype
 
     def run(g: Array, index: Array, data: Array, out: Array | None = None) -> Array:
         if out is None or not out.flags.c_contiguous:

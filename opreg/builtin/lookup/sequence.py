@@ -6,50 +6,32 @@ each sequence; without it all have full length.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ...core.attrs import Number
 from ...core.op import Op
 from ...core.registry import declare
-from ...core.spec import Shape, is_floating, show
-from ...errors import AttrError, ShapeError
+from ...core.spec import Shape, is_floating
 from ...typing import Array, ArrayModule
+from ..forms import declare_form
 from ..outputs import adjoint_pair, declare_gradient, linear
 from ..places import declare_reads, declare_writes
 from ..shapes.shape import constant
-from .indexing import check_some
 
 
 def _names(*, use_sequence_length: bool) -> tuple[str, ...]:
     return ("data", "sequence_length") if use_sequence_length else ("data",)
 
 
-def _check(data: Shape, length: Shape | None, axis: int) -> None:
-    if axis not in (0, 1):
-        raise AttrError(f"axis={axis}: expected 0 or 1, the axis of time")
-    if len(data) < 2:
-        raise ShapeError(f"data: expected time and batch at least, got shape {show(data)}")
-    if length is not None and length != (data[1 - axis],):
-        raise ShapeError(f"sequence_length: expected shape {show((data[1 - axis],))}, got {show(length)}")
-
-
 def _declare_sequences(op: Op, steps: int | slice = slice(None)) -> None:
     """Declare the shapes of an operator on padded sequences, and the view that it returns where none is padded:
     ``steps`` indexes time."""
-    last = isinstance(steps, int)
+    def form(*, axis: int) -> str:
+        time = "time > 0" if isinstance(steps, int) else "time"
+        data = f"(batch, {time}, ...)" if axis else f"({time}, batch, ...)"
+        return f"{data} (batch) -> {'(batch, ...)' if isinstance(steps, int) else data}"
 
-    @op.fill
-    def padded_fill(ins, outs, *, axis):
-        if len(ins) == 2 and ins[0] is not None and len(ins[0]) > 1 and axis in (0, 1):
-            return [ins[0], (ins[0][1 - axis],)]
-        return ins
-
-    @op.infer
-    def padded_infer(data, sequence_length=None, *, axis):
-        _check(data, sequence_length, axis)
-        if last:
-            check_some(data, axis, data[1 - axis:2 - axis])
-        return (data[1 - axis], *data[2:]) if last else data
+    declare_form(op, form)
 
     @op.view
     def padded_view(array, *, use_sequence_length, axis):
@@ -67,7 +49,7 @@ def _times(xp: ArrayModule, data: Array, length: Array, axis: int) -> tuple[Arra
 
 @declare(name="SequenceMask", types="T,I->T", arguments=_names, aliases=("_npx_sequence_mask",))
 def sequence_mask(data, sequence_length, *, use_sequence_length: bool = False, value: Number = 0.0,
-                  axis: int = 0):
+                  axis: Literal[0, 1] = 0):
     """``data`` with ``value`` after the end of each sequence."""
 
 
@@ -103,7 +85,7 @@ def _last(xp: ArrayModule, shape: Shape, length: Array | None, axis: int) -> tup
 
 
 @declare(name="SequenceLast", types="T,I->T", arguments=_names, partly=(0,))
-def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+def sequence_last(data, sequence_length, *, use_sequence_length: bool = False, axis: Literal[0, 1] = 0):
     """The last step of each sequence."""
 
 
@@ -115,7 +97,7 @@ declare_reads(sequence_last, lambda xp, data, length=None, *, axis, **_: (data, 
 
 @declare(name="_backward_SequenceLast", types="T,U,I->T", unread=(1,),
          arguments=lambda *, use_sequence_length: ("g", *_names(use_sequence_length=use_sequence_length)))
-def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+def sequence_last_put(g, data, sequence_length, *, use_sequence_length: bool = False, axis: Literal[0, 1] = 0):
     """Zeros of the shape of ``data`` with ``g`` at the last step of each sequence."""
 
 
@@ -133,7 +115,7 @@ linear(sequence_last_put, sequence_last, slice(2, None))
 
 
 @declare(name="SequenceReverse", types="T,I->T", arguments=_names)
-def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False, axis: int = 0):
+def sequence_reverse(data, sequence_length, *, use_sequence_length: bool = False, axis: Literal[0, 1] = 0):
     """Each sequence in reverse order; elements after its end keep their positions."""
 
 

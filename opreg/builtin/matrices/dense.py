@@ -24,11 +24,12 @@ from ...core.value import Value
 from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product, multiplies
+from ..forms import declare_form
 from ..outputs import like_inputs, wide
 from ..samples import declare_row_samples, fold_samples, repeat_inputs
 
 __all__ = ["FACTORS", "adjoint", "bias_of", "bilinear", "dense_weight", "factors_of", "product", "transposable",
-           "are_views", "with_bias"]
+           "are_views", "layer_input_names"]
 
 Storage = Literal["default", "row_sparse", "csr"]
 #: A function of the arrays of a use that returns the matrices to multiply.
@@ -146,7 +147,7 @@ def bias_of(call: Call) -> list[Array]:
 # ------------------------------------------------------------------------------- gradients of bilinear maps
 
 
-def with_bias(*, no_bias: bool) -> tuple[str, ...]:
+def layer_input_names(*, no_bias: bool) -> tuple[str, ...]:
     """Names of the inputs of a layer with weights."""
     return ("data", "weight") if no_bias else ("data", "weight", "bias")
 
@@ -229,7 +230,7 @@ def transposable(op: Op) -> Callable:
 # ---------------------------------------------------------------------------------------- FullyConnected
 
 
-@declare(name="FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"), arguments=with_bias)
+@declare(name="FullyConnected", aliases=("_npx_fully_connected", "_sparse_FullyConnected"), arguments=layer_input_names)
 def fully_connected(data, weight, bias, *, num_hidden: Positive, no_bias: bool = False, flatten: bool = True):
     """``data @ weight.T + bias``, over all axes but the first (``flatten``), or over the last axis.
 
@@ -382,13 +383,13 @@ def _left_matrix(lhs: Array, transpose: bool) -> Array:
     return lhs.reshape(math.prod(shape[:-1]), shape[-1])
 
 
-def _right(rhs: Array, transpose: bool) -> Array:
+def _rhs_matrix(rhs: Array, transpose: bool) -> Array:
     """``rhs`` as a matrix whose rows are summed over."""
     return _left_matrix(rhs, not transpose).T
 
 
 def _dot(*_: Array, transpose_a: bool, transpose_b: bool) -> Factors:
-    return lambda lhs, rhs: (_left_matrix(lhs, transpose_a), _right(rhs, transpose_b))
+    return lambda lhs, rhs: (_left_matrix(lhs, transpose_a), _rhs_matrix(rhs, transpose_b))
 
 
 dot_lhs = adjoint("_backward_dot_lhs", dot, ("g", "rhs", "lhs"))
@@ -433,10 +434,10 @@ _declare_factor_of_samples(dot_rhs, right=True)
 
 
 def _dot_lhs(g: Array, rhs: Array, lhs: Array, *, transpose_a: bool, transpose_b: bool) -> Factors:
-    rows, columns = math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), _right(rhs, transpose_b).shape[1]
+    rows, columns = math.prod(lhs.shape[1:] if transpose_a else lhs.shape[:-1]), _rhs_matrix(rhs, transpose_b).shape[1]
 
     def factors(g: Array, rhs: Array, _: Array) -> tuple[Array, Array]:
-        b, g = _right(rhs, transpose_b), g.reshape(rows, columns)
+        b, g = _rhs_matrix(rhs, transpose_b), g.reshape(rows, columns)
         return (b, g.T) if transpose_a else (g, b.T)
 
     return factors
@@ -480,18 +481,9 @@ def batch_dot(lhs, rhs, *, transpose_a: bool = False, transpose_b: bool = False,
     """Products of the matrices in the last two axes; the axes before are equal in both inputs."""
 
 
-@batch_dot.infer
-def batch_dot_infer(lhs, rhs, *, transpose_a, transpose_b):
-    if len(lhs) < 3 or len(lhs) != len(rhs):
-        raise ShapeError(f"expected two arrays of one rank, three or more, got shapes {show(lhs)} and {show(rhs)}")
-    m, k = lhs[:-3:-1] if transpose_a else lhs[-2:]
-    l, n = rhs[:-3:-1] if transpose_b else rhs[-2:]
-    if lhs[:-2] != rhs[:-2] or k != l:
-        raise ShapeError(f"batches of matrices {show(lhs)}{' transposed' * transpose_a} and "
-                         f"{show(rhs)}{' transposed' * transpose_b} do not fit each other")
-    return (*lhs[:-2], m, n)
-
-
+declare_form(batch_dot, lambda *, transpose_a, transpose_b: (
+    f"(first, ..., {'k, m' if transpose_a else 'm, k'}) (first, ..., {'n, k' if transpose_b else 'k, n'}) "
+    "-> (first, ..., m, n)"))
 declare_row_samples(batch_dot, 0, 1)
 
 

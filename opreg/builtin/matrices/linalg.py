@@ -15,14 +15,14 @@ from typing import Any
 from ...core.launch import Call
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, check_axis, show
+from ...core.spec import ANY, Shape, show
 from ...core.value import Value
 from ...custom.composed import composed
-from ...errors import ShapeError
+from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..attention_parts import Product
 from ..forms import declare_form
-from ..outputs import adjoint_pair, common_shape, declare_array_function, declare_input_shape
+from ..outputs import adjoint_pair, declare_array_function, declare_input_shape
 from ..places import declare_reads, declare_writes
 from .dense import FACTORS, product, transposable
 
@@ -56,13 +56,6 @@ def _square(shape: Shape, name: str = "A") -> tuple[Shape, int]:
     return stack, columns if rows is ANY else rows
 
 
-def _stacks(stacks: list[Shape]) -> Shape:
-    for stack in stacks[1:]:
-        if stack != stacks[0]:
-            raise ShapeError(f"expected equal stacks of matrices, got {' and '.join(map(show, stacks))}")
-    return stacks[0]
-
-
 def _t(array: Array) -> Array:
     return array.swapaxes(-1, -2)
 
@@ -79,23 +72,19 @@ def _half(xp: ArrayModule, array: Array, lower: bool) -> Array:
 # ----------------------------------------------------------------------------------------------- products
 
 
-def _product(lhs: Shape, rhs: Shape, *, transpose_a: bool, transpose_b: bool, axis: int) -> Shape:
-    """The shape of a product of matrices with rows along ``axis`` and columns along the last axis."""
-    _matrices(lhs)
-    if len(lhs) != len(rhs):
-        raise ShapeError(f"expected equal ranks, got {show(lhs)} and {show(rhs)}")
-    place = check_axis(axis, len(lhs))
-    if place == len(lhs) - 1:
-        raise ShapeError(f"axis={axis} is the last axis, which holds the columns")
-    stack = _stacks([shape[:place] + shape[place + 1:-1] for shape in (lhs, rhs)])
-    left, right = ((shape[place], shape[-1]) for shape in (lhs, rhs))
-    rows, inner = left[::-1] if transpose_a else left
-    other, columns = right[::-1] if transpose_b else right
-    if inner != other:
-        raise ShapeError(f"cannot multiply {show(lhs)} and {show(rhs)}"
-                         f"{', A transposed' * transpose_a}{', B transposed' * transpose_b}: "
-                         f"{inner} columns and {other} rows")
-    return (*stack[:place], rows, *stack[place:], columns)
+def _product_form(*, transpose_a: bool, transpose_b: bool, axis: int) -> str:
+    """The form of a product of matrices with rows along ``axis`` and columns along the last axis."""
+    if axis == -1:
+        raise AttrError("axis=-1 is the last axis, which holds the columns")
+    named = ", ".join([f"axis{i}" for i in range(axis if axis >= 0 else -2 - axis)])
+    before, behind = (named, "...") if axis >= 0 else ("...", named)
+
+    def matrix(rows: str, columns: str, turned: bool = False) -> str:
+        rows, columns = (columns, rows) if turned else (rows, columns)
+        return f"({before}, {rows}, {behind}, {columns})"
+
+    product = matrix("rows", "columns")
+    return f"{matrix('rows', 'inner', transpose_a)} {matrix('inner', 'columns', transpose_b)} {product} -> {product}"
 
 
 def _multiply(xp: ArrayModule, lhs: Array, rhs: Array, transpose_a: bool, transpose_b: bool, alpha: float, axis: int,
@@ -120,7 +109,7 @@ def gemm2(A, B, *, transpose_a: bool = False, transpose_b: bool = False, alpha: 
     """``alpha`` times the product of matrices with rows along ``axis``."""
 
 
-gemm2.infer(_product)
+declare_form(gemm2, _product_form)
 
 
 def _products_xp(xp: ArrayModule, A: Array, B: Array, *C: Array, transpose_a: bool, transpose_b: bool, alpha: float,
@@ -159,18 +148,7 @@ def gemm(A, B, C, *, transpose_a: bool = False, transpose_b: bool = False, alpha
     """``alpha`` times the product of ``A`` and ``B``, plus ``beta * C``; the matrices have rows along ``axis``."""
 
 
-@gemm.fill
-def gemm_fill(ins, outs, *, transpose_a, transpose_b, axis):
-    A, B = ins[:2]
-    how: dict[str, Any] = {"transpose_a": transpose_a, "transpose_b": transpose_b, "axis": axis}
-    product = outs[0] if A is None or B is None else _product(A, B, **how)
-    return [A, B, product]
-
-
-declare_input_shape(gemm, 2, lambda A, B, C, *, transpose_a, transpose_b, axis: (
-    _product(A, B, transpose_a=transpose_a, transpose_b=transpose_b, axis=axis),) * 2)
-
-
+declare_form(gemm, _product_form)
 gemm.kernel()(_products_xp)  # no body: the third term is added in place
 
 
@@ -198,23 +176,9 @@ def syrk_grad(g, ins, outs, *, transpose, alpha):
 # ---------------------------------------------------------------------------------------------- triangles
 
 
-def _triangular(A: Shape, B: Shape, *, rightside: bool) -> Shape:
-    stack, size = _square(A)
-    other, rows, columns = _matrices(B, "B")
-    _stacks([stack, other])
-    if size != (columns if rightside else rows):
-        raise ShapeError(f"A {show(A)} does not fit B {show(B)} on the {'right' if rightside else 'left'}")
-    return B
-
-
-def _triangular_fill(ins: list, outs: list, *, rightside: bool) -> list:
-    """``B`` has the shape of the output; ``A`` is a square matrix on one side of it."""
-    A, B = ins
-    B = common_shape([B, outs[0]])
-    if B is None or len(B) < 2:
-        return [A, B]
-    size = B[-1] if rightside else B[-2]
-    return [common_shape([A, (*B[:-2], size, size)]), B]
+def _triangular_form(*, rightside: bool) -> str:
+    matrix = "(..., m, n)" if rightside else "(..., n, m)"
+    return f"(..., n, n) {matrix} -> {matrix}"
 
 
 def _triangle_of(A: Value, lower: bool = True) -> Value:
@@ -225,14 +189,13 @@ def _triangle_of(A: Value, lower: bool = True) -> Value:
 @_linalg(declare=composed)
 def trmm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool = True, alpha: float = 1.0):
     """``alpha * A @ B`` for a triangular matrix ``A``, or with ``rightside`` ``alpha * B @ A``."""
-    _triangular(A.shape, B.shape, rightside=rightside)
     half = _triangle_of(A, lower)
     if rightside:
         return ops._linalg_gemm2(B, half, transpose_b=transpose, alpha=alpha)
     return ops._linalg_gemm2(half, B, transpose_a=transpose, alpha=alpha)
 
 
-trmm.fill(_triangular_fill)
+declare_form(trmm, _triangular_form)
 
 
 @_linalg
@@ -241,10 +204,9 @@ def trsm(A, B, *, transpose: bool = False, rightside: bool = False, lower: bool 
     alpha * B``."""
 
 
-trsm.fill(_triangular_fill)
+declare_form(trsm, _triangular_form)
 
 
-trsm.infer(_triangular)
 
 
 def _solve(xp: ArrayModule, A: Array, B: Array, *, transpose: bool, rightside: bool, lower: bool, alpha: float

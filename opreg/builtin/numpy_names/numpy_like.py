@@ -149,7 +149,7 @@ def _fold_batch(a: Array, b: Array) -> tuple[Array, Array]:
     return a, b
 
 
-def _into(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
+def _reshaped_product(xp: ArrayModule, a: Array, b: Array, shape: Shape, out: Array | None) -> Array:
     """The product of two arrays of matrices, as ``shape``, which may lack axes of length one."""
     if xp is np and b.ndim == 2 and a.ndim > 2 and 2 * a.shape[-2] <= b.shape[1]:
         a = np.ascontiguousarray(a)  # BLAS would pack b for each matrix of a; copying the few rows of a costs less
@@ -210,7 +210,7 @@ def _declare_product(op: Op, factors: Callable[..., tuple[Array, ...]], product_
         left, right, *like = factors(*arrays)
         shape = product_shape(*[array.shape for array in arrays])
         if not sums(left, right, *like):
-            return _into(xp, left, right, shape, out)
+            return _reshaped_product(xp, left, right, shape, out)
         return copy_view(xp, reduced_like(xp, product(xp, left, right), *like).reshape(shape), out)
 
     def alone(*arrays: Array) -> Callable[..., tuple[Array, Array]] | None:

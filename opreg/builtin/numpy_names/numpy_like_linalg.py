@@ -15,7 +15,7 @@ from ...core.attrs import Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import Shape, broadcast, check_axes, check_axis, is_floating, show
+from ...core.spec import Shape, broadcast, check_axes, check_axis, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, ShapeError
@@ -210,38 +210,28 @@ _declare_pseudo_inverse("_npi_pinv",
 # ----------------------------------------------------------------------------------------------- eigenvalues
 
 
-def _eigen_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of eigenvalues: float64 for integers, as in NumPy."""
-    return np.dtype(dtype) if is_floating(np.dtype(dtype)) else np.dtype(np.float64)
-
-
-def _eigen_types(ins: list, outs: list) -> tuple[list, list]:
-    return ins, outs if ins[0] is None else [_eigen_dtype(ins[0])] * len(outs)
-
-
 def _declare_eigenvalues(name: str, vectors: bool, symmetric: bool, doc: str) -> None:
     """Declare eigenvalues, and eigenvectors."""
     outputs = ("output0", "output1") if vectors else ("output",)
     op: Op
     if symmetric:
-        @declare(name=name, outputs=outputs, types=_eigen_types)
+        @declare(name=name, outputs=outputs)
         def op(A, *, UPLO: Literal["L", "U"] = "L"):
             """Eigenvalues."""
     else:
-        @declare(name=name, outputs=outputs, types=_eigen_types)
+        @declare(name=name, outputs=outputs)
         def op(A):
             """Eigenvalues."""
     op.doc = doc
     op.grad(ZERO)
 
-    @op.infer
-    def eigen_infer(A):
-        stack, rows, _ = _matrices(A, square=True)
-        return [(*stack, rows), A] if vectors else (*stack, rows)
+    floating_of(op, integers="float64")
+    declare_form(op, f"(..., n, n) -> (..., n){' (..., n, n)' * vectors}")
 
     def eigen(xp: ArrayModule, A: Array, **attrs: Any) -> Any:
         result = getattr(xp.linalg, name.removeprefix("_npi_"))(A, **attrs)
-        parts = [xp.real(part).astype(_eigen_dtype(A.dtype)) for part in (result if vectors else (result,))]
+        dtype = widest_float(A.dtype, integers="float64")
+        parts = [xp.real(part).astype(dtype) for part in (result if vectors else (result,))]
         return tuple(parts) if vectors else parts[0]
 
     declare_array_function(op, eigen)

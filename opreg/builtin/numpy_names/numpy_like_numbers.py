@@ -13,7 +13,7 @@ from ...core.attrs import Count, Finite, Number
 from ...core.declarations import ZERO
 from ...core.op import Op
 from ...core.registry import declare, ops
-from ...core.spec import ANY, Shape, broadcast, check_axis, is_floating, limits, reduced_axes, show
+from ...core.spec import Shape, broadcast, check_axis, is_floating, limits, reduced_axes, show
 from ...custom.composed import composed
 from ...elementwise.loops import reduced
 from ...errors import AttrError, DTypeError, ShapeError
@@ -32,8 +32,8 @@ Dtypes = list[np.dtype | None]
 # ---------------------------------------------------------------------------------------------- floating results
 
 
-def widest_float(*dtypes: Any) -> np.dtype:
-    """The widest floating dtype, or float32 without any.
+def widest_float(*dtypes: Any, integers: str = "float32") -> np.dtype:
+    """The widest floating dtype, or the dtype ``integers`` without any.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def widest_float(*dtypes: Any) -> np.dtype:
     (dtype('float16'), dtype('float32'))
     """
     floats = [np.dtype(dtype) for dtype in dtypes if is_floating(np.dtype(dtype))]
-    return np.result_type(*floats) if floats else np.dtype(np.float32)
+    return np.result_type(*floats) if floats else np.dtype(integers)
 
 
 def common_dtype(*dtypes: Any) -> np.dtype:
@@ -56,14 +56,17 @@ def common_dtype(*dtypes: Any) -> np.dtype:
     return np.result_type(*(floats or map(np.dtype, dtypes)))
 
 
-def floating_of(op: Op) -> None:
-    """Declare that the outputs are floating whatever the inputs are, in the widest floating dtype of these."""
+def floating_of(op: Op, count: int | None = None, integers: str = "float32") -> None:
+    """Declare that the outputs are floating whatever the inputs are: in the dtype that an attribute ``dtype`` gives, or
+    else in the widest floating dtype of the inputs, or of the first ``count``; in the dtype ``integers`` if none of
+    these is floating."""
 
     @op.types
-    def floating_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-        if any(each is None for each in ins):
+    def floating_types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None = None) -> tuple[Dtypes, Dtypes]:
+        read = ins[:count]
+        if dtype is None and any(each is None for each in read):
             return ins, outs
-        return ins, [widest_float(*ins)] * len(outs)
+        return ins, [dtype or widest_float(*read, integers=integers)] * len(outs)
 
 
 def _floats(*values: Any) -> list[Any]:
@@ -339,9 +342,7 @@ def percentile(a, *q, axis: Axes = None, interpolation: Interpolation = "linear"
     """The percentile ``q`` of ``a`` along axes; an array ``q`` gives new first axes."""
 
 
-@percentile.types
-def percentile_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
-    return ins, outs if ins[0] is None else [widest_float(ins[0])]
+floating_of(percentile, 1)
 
 
 @percentile.infer
@@ -379,11 +380,7 @@ def bincount_types(ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
     return ins, outs if any(each is None for each in weights) else [weights[0] if weights else np.dtype(np.int64)]
 
 
-@bincount.infer
-def bincount_infer(data, *weights):
-    if len(data) != 1 or any(shape[0] != data[0] for shape in weights):
-        raise ShapeError(f"expected vectors of one length, got {', '.join(map(show, (data, *weights)))}")
-    return (ANY,)
+declare_form(bincount, "(n) (n) -> (numbers)")
 
 
 @bincount.infer_from_data

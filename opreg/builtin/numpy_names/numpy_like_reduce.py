@@ -27,10 +27,9 @@ from ..looped import looped
 from ..outputs import linear
 from ..reductions.reduce import declare_arg_reduction, spreads, types_of_totals
 from ..samples import shift_axes
-from .numpy_like_numbers import widest_float
+from .numpy_like_numbers import floating_of
 
 Axes = int | tuple[int, ...] | None
-Dtypes = list[np.dtype | None]
 
 
 def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
@@ -39,15 +38,6 @@ def _axes(axis: Axes, rank: int) -> tuple[int, ...]:
 
 #: The shape that is left of data.
 _reduced_shape = functools.partial(reduced, scalar=True)
-
-
-# ------------------------------------------------------------------------------------------------- dtypes
-
-
-def _mean_dtype(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
-    """The dtype of means: the attribute ``dtype`` if given, float32 for integers, else that of the data."""
-    (a,) = ins
-    return ins, [dtype or (outs[0] if a is None else widest_float(a))]
 
 
 # ---------------------------------------------------------------------- gradients in the shape of the data
@@ -88,7 +78,10 @@ def _total(name: str, kind: str, function: Callable, doc: str, *aliases: str) ->
 
     op.doc = doc
     shift_axes(op)
-    op.types(_mean_dtype if kind == "mean" else types_of_totals)
+    if kind == "mean":
+        floating_of(op)
+    else:
+        op.types(types_of_totals)
 
     @looped(op)
     def total_loop(*, axis, dtype, keepdims):
@@ -152,7 +145,7 @@ def _deviation(name: str, takes_root: bool, doc: str) -> None:
 
     op.doc = doc
     shift_axes(op)
-    op.types(_mean_dtype)
+    floating_of(op)
     function = (lambda x, *, ddof: sqrt(_var(x, ddof=ddof))) if takes_root else _var
     looped(op)(lambda *, axis, ddof, keepdims: sets(
         function, axis, keepdims=keepdims, integer_dtype="float64", scalar=True, ddof=ddof))

@@ -42,7 +42,10 @@ def flat_shape(shape: Shape, axis: Axis) -> Shape:
 
 
 def looked_up(data: Any, places: Callable[..., np.ndarray], axis: int, *lengths: int) -> Any:
-    """The elements of ``data`` along an axis at constant places, a function of lengths, by default of its own one."""
+    """The elements of ``data`` at constant indices along an axis.
+
+    The function ``places`` computes the indices from ``lengths``, by default from the length of the axis.
+    """
     found = constant(lambda *lengths: places(*lengths).astype(np.int64), *(lengths or (data.shape[axis],)))
     if isinstance(found, np.ndarray) and np.array_equal(found, np.arange(data.shape[axis])):
         return data

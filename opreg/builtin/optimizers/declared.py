@@ -26,7 +26,7 @@ from .updating import Update, single, update_together, widened
 
 __all__ = ["each_weight", "groups", "grouped", "update", "updates"]
 
-# Attributes that single updates read for their weight; of several weights each has its own value.
+# Attributes that have a value for each weight, where an operator updates several.
 _OWN = ("lr", "wd", "eta")
 
 

@@ -248,8 +248,8 @@ def _groups(updates: Sequence[Update]) -> list[list[Update]]:
 
 def _gathered(run: Callable[..., list[Callable[[], object]]], updates: Sequence[Update], scratch: Callable[..., Array]
               ) -> list[Callable[[], object]]:
-    """Functions that update concatenated copies by those of ``run(new, arrays, scratch)``, and write back new weights
-    and states."""
+    """Functions that concatenate weights and states, update these copies as ``run(new, arrays, scratch)`` does, and
+    write the results back."""
     columns = [[a if a.ndim == 1 else a.reshape(-1) for a in column]
                for column in zip(*[arrays for _, arrays in updates])]
     ends = list(itertools.accumulate([new.size for new, _ in updates]))
@@ -316,7 +316,7 @@ def _ufuncs(rule: Any, updates: Sequence[Update], rates: Rates) -> list[Callable
     if sum(new.size for new, _ in parts) < SHARED or threads.count() < 2:
         workspace = Workspace(spare=4 * TILE)
         return [function for _, make in work for function in make(workspace.array)]
-    # Each thread's share has its own scratch; there are more than threads, since one may have to wait.
+    # Each share has its own scratch. There are more shares than threads, since a thread may have to wait.
     ends = list(itertools.accumulate(size for size, _ in work))
     shares: dict[int, tuple[Workspace, list[Callable[[], object]]]] = {}
     for (_, make), end in zip(work, ends):

@@ -21,7 +21,7 @@ from ...core.spec import Shape, as_dtype
 from ...core.value import Value
 from ...custom.composed import composed
 from ...errors import AttrError, list_names
-from ..matrices.dense import with_bias
+from ..matrices.dense import layer_input_names
 from .layers import along_channels, sums
 from .ranges import (
     EDGES,
@@ -79,7 +79,7 @@ class Body(NamedTuple):
 
     @property
     def sums(self) -> Entry:
-        """The output of the layer, before the operators after it."""
+        """The output of the layer, or of its batch norm, which later operators of the body read."""
         return self.norm or self.layer, 0
 
     @property
@@ -108,7 +108,7 @@ def _body(kind: str, graph: Graph) -> Body:
     layer, norm = nodes[0], next(filter(_norm, nodes[1:2]), None)
     if (layer.attrs.get("layout") or "NC")[:2] != "NC" or (norm is not None and _norm(norm).axis != 1):
         raise AttrError("expected a subgraph with channels on axis 1")
-    called = dict(zip(layer.inputs, with_bias(no_bias=layer.attrs["no_bias"])))
+    called = dict(zip(layer.inputs, layer_input_names(no_bias=layer.attrs["no_bias"])))
     called.update(zip(() if norm is None else norm.inputs[1:], _STATISTICS))
     names = tuple([called.get(entry, "sum") for entry in entries])
     if len({*names}) != len(called) + ("sum" in names) or len({*names}) != len(names):

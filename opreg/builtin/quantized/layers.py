@@ -24,7 +24,7 @@ from ..layers.batch_norm import batch_norm
 from ..layers.convolution import convolution
 from ..layers.pooling import pooling
 from ..lookup.indexing import embedding
-from ..matrices.dense import fully_connected, with_bias
+from ..matrices.dense import fully_connected, layer_input_names
 from ..shapes.shape import flatten
 from .ranges import (
     EDGES,
@@ -85,7 +85,7 @@ def _declare_inputs(quantized: Op, op: Op, count: Callable[..., int]) -> None:
 
 
 def _with_range_ends(*, no_bias: bool) -> tuple[str, ...]:
-    names = with_bias(no_bias=no_bias)
+    names = layer_input_names(no_bias=no_bias)
     return (*names, *[f"{end}_{name}" for name in names for end in ("min", "max")])
 
 

@@ -49,14 +49,14 @@ def _chosen_dtype(dtype: np.dtype | None, valid: Sequence[str]) -> Dtypes:
     return [dtype]
 
 
-def _work(dtype: np.dtype) -> Working:
+def _drawing_dtype(dtype: np.dtype) -> Working:
     """The dtype in which values are drawn."""
     return "float64" if dtype == FLOAT64 else "float32"
 
 
 def _draw_target(shape: Shape, dtype: np.dtype, out: Array | None) -> Attrs:
     """The dtype in which a generator draws, and ``out`` if it can be filled directly."""
-    work = _work(dtype)
+    work = _drawing_dtype(dtype)
     fills = out is not None and out.dtype == work and out.shape == shape and out.flags.c_contiguous
     return {"dtype": work, "out": out if fills else None}
 
@@ -212,7 +212,7 @@ def _declare_draw(op: Op, draw: Callable[..., Array], default: np.dtype = FLOAT3
     op.grad(ZERO)
 
 
-def _types(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
+def _sampled_dtypes(ins: Dtypes, outs: Dtypes, *, dtype: np.dtype | None) -> tuple[Dtypes, Dtypes]:
     """Parameters have the same dtype, and the output has a floating dtype."""
     return [common_dtype(ins)] * len(ins), outs if dtype is None else _chosen_dtype(dtype, FLOATS)
 
@@ -232,7 +232,7 @@ def _with_attributes(row: Distribution) -> None:
               doc=f"Random values of the {row.words} distribution, with shape and dtype of ``data``; "
                   f"{row.valid(row.parameters)}.")
 
-    op.types(_types)
+    op.types(_sampled_dtypes)
     like.fill(as_output)
 
     @op.infer
@@ -255,11 +255,11 @@ def _with_arrays(row: Distribution) -> None:
                 f"``shape``, "
                 f"which is NaN unless {row.valid(row.inputs)}.")
 
-    op.types(_types)
+    op.types(_sampled_dtypes)
     declare_form(op, f"{'(...) ' * len(row.inputs)}-> (..., @shape)")
 
     def draw(xp, rng, shape, dtype, out, *arrays):
-        work = _work(dtype)
+        work = _drawing_dtype(dtype)
         wide = [array.astype(work, copy=False) for array in arrays]
         sound = row.sound(*wide)
         spread = (*sound.shape, *[1] * (len(shape) - sound.ndim))

@@ -72,17 +72,9 @@ def sort(data, *, axis: int | None = -1, is_ascend: bool = True):
     """``data`` sorted along ``axis``, or flattened if None; a hidden output holds the indices of the elements."""
 
 
-@sort.grad
-def sort_grad(g, ins, outs, *, axis):
-    return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
-
-
 @declare(types="T->@dtype", aliases=("_npi_argsort",))
 def argsort(data, *, axis: int | None = -1, is_ascend: bool = True, dtype: np.dtype = _FLOAT32):
     """Indices that sort ``data`` along ``axis``, or flattened if None."""
-
-
-argsort.grad(ZERO)
 
 
 # --------------------------------------------------------------------------------------------------- topk
@@ -117,8 +109,8 @@ def topk_types(ins, outs, *, ret_typ, dtype):
 
 
 def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
-    """Declare shapes and kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless the
-    operator has an attribute for this."""
+    """Declare the rules and the kernel of an operator that sorts elements. ``ret_typ`` tells what it returns, unless
+    the operator has an attribute for this."""
     shift_axes(op, flat=True)
 
     @op.infer
@@ -141,17 +133,17 @@ def _declare_sort(op: Op, ret_typ: Returned = "both") -> None:
             return mask.reshape(shape)
         return xp.take_along_axis(data, places, axis=axis), places.astype(dtype)
 
+    @op.grad
+    def ranking_grad(g, ins, outs, *, axis, ret_typ=ret_typ):
+        if ret_typ in ("value", "both"):
+            return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
+        return (None,)
+
 
 _declare_sort(sort)
 _declare_sort(argsort, "indices")
+argsort.grad(ZERO)
 _declare_sort(topk)
-
-
-@topk.grad
-def topk_grad(g, ins, outs, *, axis, ret_typ):
-    if ret_typ in ("value", "both"):
-        return (ops._backward_take_along_axis(g[0], outs[1], ins[0], axis=axis),)
-    return (None,)
 
 
 def _axis_key(xp: ArrayModule, places: Array, shape: Shape, axis: int) -> tuple[Array, ...]:

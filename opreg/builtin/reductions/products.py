@@ -14,6 +14,7 @@ from ...elementwise.expression import equal, greater_equal, where
 from ...elementwise.loops import Sets, sets
 from ...elementwise.rows import RowLayout, row_product, row_sum
 from ..looped import looped
+from ..outputs import declare_gradient
 from ..samples import shift_axes
 
 Axes = int | tuple[int, ...] | None
@@ -33,11 +34,6 @@ def _others(x: Any) -> Any:
 @looped(product_of_others)
 def product_of_others_loop(*, axis: Axes, exclude: bool) -> Sets:
     return sets(_others, axis, exclude=exclude, scalar=True)
-
-
-@product_of_others.grad  # a loop's derivative would lose the product of the others where an element is zero
-def product_of_others_grad(g, ins, outs, **attrs):
-    return ops._prod_of_pairs(g, ins[0], **attrs)
 
 
 @declare(name="_prod_of_pairs")
@@ -61,6 +57,9 @@ def pair_products_loop(*, axis: Axes, exclude: bool) -> Sets:
 
 for _op in (product_of_others, pair_products):
     shift_axes(_op)
+
+# A loop's derivative would lose the product of the others where an element is zero.
+declare_gradient(product_of_others, pair_products)
 
 
 @pair_products.grad

@@ -117,11 +117,11 @@ def reduction(name: str, function: Callable[[Any], Any], doc: str, aliases: Sequ
     shift_axes(op)
     looped(op)(lambda *, axis, keepdims, exclude: sets(function, axis, exclude=exclude, keepdims=keepdims))
     by_loop(op)
-    op.layout(_places)
+    op.layout(_channel_layout)
     return op
 
 
-def _places(ins, *, axis, keepdims, exclude):
+def _channel_layout(ins, *, axis, keepdims, exclude):
     """The layout rule of reductions over all places of a channel."""
     rank = len(ins[0])
     axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -130,7 +130,7 @@ def _places(ins, *, axis, keepdims, exclude):
     return {"axis": tuple(range(1, rank - 1))}, (0,), (0,) if keepdims else ()
 
 
-def _numbers(x: Any, otherwise: float) -> Any:
+def _replace_nan(x: Any, otherwise: float) -> Any:
     """``x`` with each NaN replaced by ``otherwise``."""
     return where(equal(x, x), x, otherwise)
 
@@ -140,10 +140,10 @@ mean = reduction("mean", row_mean, "The mean of the elements along ``axis``; for
 prod = reduction("prod", row_product, "The product of the elements along ``axis``.")
 reduction("max", row_max, "The largest element along ``axis``; NaN if one is NaN.", ("max_axis",))
 reduction("min", row_min, "The smallest element along ``axis``; NaN if one is NaN.", ("min_axis",))
-nansum = reduction("nansum", lambda x: row_sum(_numbers(x, 0.0)), "The sum of the elements along ``axis`` that are not "
-                                                                  "NaN.")
-nanprod = reduction("nanprod", lambda x: row_product(_numbers(x, 1.0)), "The product of the elements along ``axis`` "
-                                                                        "that are not NaN.")
+nansum = reduction("nansum", lambda x: row_sum(_replace_nan(x, 0.0)),
+                   "The sum of the elements along ``axis`` that are not NaN.")
+nanprod = reduction("nanprod", lambda x: row_product(_replace_nan(x, 1.0)),
+                    "The product of the elements along ``axis`` that are not NaN.")
 reduction("_square_sum", lambda x: row_sum(square(x)), "The sum of the squares of the elements along ``axis``.")
 
 
@@ -317,7 +317,7 @@ declare_gradient(cumsum, cumsum_backward)
 
 
 def _declare_cumulative_sum(op: Op) -> None:
-    """Declare the kernel of running sums: from the start, or from the end in the shape of a second input."""
+    """Declare the kernel of running sums; with a second input they run from the end, and have the shape of that one."""
 
     @op.kernel()  # no body: loops have no running sums
     def running_xp(xp, a, *like, axis, dtype=None):

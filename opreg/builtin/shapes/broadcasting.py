@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.array_module import add_reduce
 from ...core.attrs import Count
 from ...core.op import Op
 from ...core.registry import declare, ops
@@ -24,7 +25,7 @@ from ..samples import padded, repeat_inputs, summed_like
 from .creation import declare_fill
 from .shape import as_view, copy_view, repeated_parts, stored_in
 
-__all__ = ["reduced_like", "declare_repeat"]
+__all__ = ["reduced_like", "declare_repeat", "ones_like"]
 
 
 def _stretch_target(data: Shape, target: Shape) -> Shape:
@@ -255,16 +256,16 @@ def _sum_down_to(xp: ArrayModule, data: Array, like: Array) -> Callable[[Array],
     rows = data.ndim
     while rows - 1 in axes:
         rows -= 1
-    wide = xp.float32 if is_narrow(data.dtype) else None
+    wide, add = xp.float32 if is_narrow(data.dtype) else None, add_reduce if xp is np else xp.sum
     if rows == data.ndim or not is_single_or_double(data.dtype) or not data.flags.c_contiguous:
-        return lambda data: xp.sum(data, tuple(axes), wide, None, True).reshape(shape)
+        return lambda data: add(data, tuple(axes), wide, None, True).reshape(shape)
     # A product with ones is three times as fast as a sum over short rows.
     lines, length = math.prod(data.shape[:rows]), math.prod(data.shape[rows:])
     ones, before, outer = xp.ones(length, dtype=data.dtype), data.shape[:rows], tuple([a for a in axes if a < rows])
 
     def summed(data: Array) -> Array:
         sums = xp.matmul(data.reshape(lines, length), ones)
-        return (xp.sum(sums.reshape(before), outer) if outer else sums).reshape(shape)
+        return (add(sums.reshape(before), outer) if outer else sums).reshape(shape)
 
     return summed
 
@@ -333,7 +334,7 @@ def repeat_grad(g, ins, outs, *, repeats, axis):
 # ------------------------------------------------------------------- results that depend on the shape alone
 
 
-def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> None:
+def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> Op:
     """Declare the operator that returns an array of one value in the shape of its input."""
 
     @declare(name=name, aliases=aliases, unread=(0,), constant=number, cheap=True)
@@ -343,7 +344,8 @@ def _declare_like(number: float, name: str, aliases: tuple[str, ...] = ()) -> No
     filled.doc = f"An array of the shape and dtype of ``data``, filled with {number:g}."
 
     declare_fill(filled, number)
+    return filled
 
 
 _declare_like(0.0, "zeros_like", ("_sparse_zeros_like",))
-_declare_like(1.0, "ones_like")
+ones_like = _declare_like(1.0, "ones_like")

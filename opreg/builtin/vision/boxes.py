@@ -14,9 +14,8 @@ import numpy as np
 
 from ...core.declarations import ZERO
 from ...core.registry import ops
-from ...core.spec import show
 from ...custom.composed import composed
-from ...errors import AttrError, ShapeError
+from ...errors import AttrError
 from ..forms import declare_form
 from ..outputs import widen
 from .greedy import Format
@@ -94,6 +93,11 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
     best take part. The hidden second output holds the origin of each box: i, or -1 - i for a removed one.
     """
     *outer, n, width = data.shape
+    if coord_start < 0 or width < coord_start + 4:
+        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit into the {width} elements of a box")
+    for name, index in (("score_index", score_index), ("id_index", id_index)):
+        if (index < 0 and name == "score_index") or width <= index:
+            raise AttrError(f"{name}={index} is out of range for the {width} elements of a box")
     batch = math.prod(outer)
     if topk == 0 or batch * n * width == 0:
         return data, np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (*outer, n, 1))
@@ -125,16 +129,7 @@ def box_nms(data, *, overlap_thresh: float = 0.5, valid_thresh: float = 0.0, top
         ops._np_reshape(places, newshape=(*outer, n, 1)), dtype="int32")
 
 
-@box_nms.infer
-def box_nms_infer(data, *, coord_start, score_index, id_index):
-    if len(data) < 2:
-        raise ShapeError(f"data: expected axes (..., boxes, elements), got shape {show(data)}")
-    if coord_start < 0 or data[-1] < coord_start + 4:
-        raise AttrError(f"coord_start={coord_start}: four coordinates do not fit into the {data[-1]} elements of a box")
-    for name, index in (("score_index", score_index), ("id_index", id_index)):
-        if (index < 0 and name == "score_index") or data[-1] <= index:
-            raise AttrError(f"{name}={index} is out of range for the {data[-1]} elements of a box")
-    return [data, (*data[:-1], 1)]
+declare_form(box_nms, "(..., boxes, elements) -> (..., boxes, elements) (..., boxes, 1)")
 
 
 @box_nms.grad

@@ -6,21 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.attrs import Count
+from ...core.attrs import Positive
 from ...core.registry import ops
 from ...core.spec import Shape, show
 from ...custom.composed import composed
-from ...errors import AttrError, ShapeError
+from ...errors import ShapeError
+from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
-from .roi import pooled
 
 
 @composed(name="_contrib_DeformablePSROIPooling", types="T,I,T->T,T",
           arguments=lambda *, no_trans: ("data", "rois") if no_trans else ("data", "rois", "trans"),
           outputs=("output", "top_count"), visible=lambda: 1)
-def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_dim: Count, group_size: int,
-                       pooled_size: int, part_size: int = 0, sample_per_part: int = 1, trans_std: float = 0.0,
-                       no_trans: bool = False):
+def deformable_pooling(data, rois, trans=None, *, spatial_scale: float, output_dim: Positive, group_size: Positive,
+                       pooled_size: Positive, part_size: int = 0, sample_per_part: Positive = 1,
+                       trans_std: float = 0.0, no_trans: bool = False):
     """Averages of bilinear samples over the cells of regions; each cell is shifted, and reads its own group of
     channels.
 
@@ -68,30 +68,17 @@ class _Form(NamedTuple):
 def _form(trans: Shape | None, spatial_scale: float, output_dim: int, group_size: int, pooled_size: int,
           part_size: int, sample_per_part: int, trans_std: float) -> _Form:
     classes = 1 if trans is None else trans[1] // 2
-    if min(output_dim, group_size, pooled_size, sample_per_part) < 1:
-        raise AttrError(f"output_dim={output_dim}, group_size={group_size}, pooled_size={pooled_size}, "
-                        f"sample_per_part={sample_per_part}: expected positive numbers")
-    if classes < 1 or output_dim % classes != 0:
+    if trans is not None and (classes < 1 or output_dim % classes != 0):
         raise ShapeError(f"trans: expected shape (regions, 2 * classes, parts, parts) with classes that divide "
                          f"output_dim={output_dim}, got {show(trans)}")
     return _Form(pooled_size, group_size, part_size or pooled_size, sample_per_part, classes, output_dim // classes,
                  spatial_scale, trans_std)
 
 
-@deformable_pooling.infer
-def deformable_pooling_infer(data, rois, trans=None, *, spatial_scale, output_dim, group_size, pooled_size, part_size,
-                             sample_per_part, trans_std):
-    shape = pooled(data, rois, output_dim, (pooled_size, pooled_size))
-    if data[1] != output_dim * group_size * group_size:
-        raise ShapeError(f"data: expected output_dim * group_size² = {output_dim * group_size ** 2} channels, "
-                         f"got shape {show(data)}")
-    if trans is not None and len(trans) != 4:
-        raise ShapeError(f"trans: expected shape (regions, 2 * classes, parts, parts), got {show(trans)}")
-    form = _form(trans, spatial_scale, output_dim, group_size, pooled_size, part_size, sample_per_part, trans_std)
-    if trans is not None and (trans[0] != rois[0] or trans[2] != form.parts or trans[3] != form.parts):
-        raise ShapeError(f"trans: expected shape ({rois[0]}, {trans[1]}, {form.parts}, {form.parts}), "
-                         f"got {show(trans)}")
-    return [shape, shape]
+declare_form(deformable_pooling, lambda *, output_dim, group_size, pooled_size, part_size: (
+    f"(batch, {output_dim * group_size ** 2}, height, width) (regions, 5) "
+    f"(regions, 2classes, {part_size or pooled_size}, {part_size or pooled_size})"
+    + " -> (regions, @output_dim, @pooled_size, @pooled_size)" + " (regions, @output_dim, @pooled_size, @pooled_size)"))
 
 
 def _channels_per_cell(x: Any, form: _Form) -> Any:

@@ -104,7 +104,10 @@ def _lanczos(xp: ArrayModule, part: Array) -> list[Array]:
 
 def _taps(xp: ArrayModule, n: int, m: int, interp: int, area: bool, axis: int, part: slice
           ) -> list[tuple[Array, Array]]:
-    """Source pixels among ``n`` of a part of ``m`` pixels, and their weights."""
+    """The source pixels of each resized pixel along one axis, and their weights.
+
+    ``n`` pixels are resized to ``m``, of which only ``part`` is computed.
+    """
     if interp in (LINEAR, AREA):
         low, behind = _linear(xp, n, m, area)
         if axis == 2:  # at the ends of rows OpenCV reads one pixel, at the ends of columns the same one twice

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ...core.attrs import Positive
 from ...core.declarations import ZERO
 from ...core.registry import ops
-from ...core.spec import ANY, show
 from ...custom.composed import composed
-from ...errors import AttrError, ShapeError
+from ...errors import AttrError
 from ...typing import Array
+from ..forms import declare_form
 from ..outputs import in_dtype_of, widen
 from .boxes import rows_at, stack_coordinates
 
@@ -26,6 +27,9 @@ def _anchors(stride: int, ratios: tuple[float, ...], scales: tuple[float, ...]) 
 
     Sides before scaling are whole pixels.
     """
+    for label, values in (("scales", scales), ("ratios", ratios)):
+        if not values or min(values) <= 0:
+            raise AttrError(f"{label}={values}: expected positive numbers")
     anchors: list[tuple[float, ...]] = []
     center = 0.5 * (stride - 1)
     for aspect in ratios:
@@ -42,9 +46,9 @@ def _declare(name: str, single: bool) -> None:
 
     @composed(name=name, types="*T:floating->*T", outputs=("output", "score"),
               visible=lambda *, output_score: 2 if output_score else 1)
-    def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: int = 300,
+    def proposal(cls_prob, bbox_pred, im_info, *, rpn_pre_nms_top_n: int = 6000, rpn_post_nms_top_n: Positive = 300,
                  threshold: float = 0.7, rpn_min_size: int = 16, scales: tuple[float, ...] = (4.0, 8.0, 16.0, 32.0),
-                 ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: int = 16, output_score: bool = False,
+                 ratios: tuple[float, ...] = (0.5, 1.0, 2.0), feature_stride: Positive = 16, output_score: bool = False,
                  iou_loss: bool = False):
         """Region proposals of each image, (image, left, top, right, bottom), without those that overlap a better one.
 
@@ -59,37 +63,10 @@ def _declare(name: str, single: bool) -> None:
         return _propose_regions(cls_prob, bbox_pred, im_info, rpn_pre_nms_top_n, rpn_post_nms_top_n, threshold,
                                 rpn_min_size, _anchors(feature_stride, ratios, scales), feature_stride, iou_loss)
 
-    @proposal.fill
-    def proposal_fill(ins, outs):
-        cls_prob = ins[0]
-        if cls_prob is not None and len(cls_prob) == 4:
-            batch, scores, *size = cls_prob
-            return [cls_prob, (batch, scores * 2, *size), (batch, 3)]
-        return ins
-
-    @proposal.infer
-    def proposal_infer(cls_prob, bbox_pred, im_info, *, scales, ratios, rpn_post_nms_top_n, feature_stride):
-        count = len(scales) * len(ratios)
-        for label, values in (("scales", scales), ("ratios", ratios)):
-            if not values or min(values) <= 0:
-                raise AttrError(f"{label}={values}: expected positive numbers")
-        if feature_stride < 1 or rpn_post_nms_top_n < 1:
-            raise AttrError(f"feature_stride={feature_stride} and rpn_post_nms_top_n={rpn_post_nms_top_n}: "
-                            "expected positive numbers")
-        if len(cls_prob) != 4 or cls_prob[1] != 2 * count:
-            raise ShapeError(f"cls_prob: expected shape (batch, {2 * count}, height, width), two scores for each of "
-                             f"{count} anchors, got {show(cls_prob)}")
-        if single and cls_prob[0] != 1:
-            raise ShapeError(f"cls_prob: expected one image, got {cls_prob[0]}; _contrib_MultiProposal takes several")
-        batch, _, *size = cls_prob
-        for label, shape, expected in (("bbox_pred", bbox_pred, (batch, 4 * count, *size)),
-                                       ("im_info", im_info, (batch, 3))):
-            if shape != expected:
-                raise ShapeError(f"{label}: expected shape {show(expected)}, got {show(shape)}")
-        if size[0] is not ANY and size[1] is not ANY and size[0] * size[1] == 0:
-            raise ShapeError(f"cls_prob: there is no position in {show(cls_prob)}")
-        return [(batch * rpn_post_nms_top_n, 5), (batch * rpn_post_nms_top_n, 1)]
-
+    images, rows = ("1", "@rpn_post_nms_top_n") if single else ("images", "@rpn_post_nms_top_n*images")
+    declare_form(proposal, lambda *, scales, ratios: (
+        f"({images}, {2 * len(scales) * len(ratios)}, height > 0, width > 0) "
+        f"({images}, {4 * len(scales) * len(ratios)}, height, width) ({images}, 3) -> ({rows}, 5) ({rows}, 1)"))
     proposal.grad(ZERO)
 
 

@@ -13,21 +13,20 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ...core.attrs import Count, Limit
+from ...core.attrs import Count, Limit, Positive
 from ...core.op import Op
 from ...core.registry import declare, ops, register
 from ...core.rules import Rule
-from ...core.spec import Shape, limits, show
-from ...core.threads import stretches
+from ...core.spec import Shape, limits
+from ...core.threads import chunks
 from ...custom.composed import composed
-from ...errors import AttrError, ShapeError
 from ...typing import Array, ArrayModule
 from ..forms import declare_form
 from ..lookup.indexing import declare_scatter
 from ..outputs import adjoint_pair, declare_gradient, like_inputs, wide
 from .bilinear import images
 
-__all__ = ["Cells", "pooled", "channels_per_cell", "round_half_away", "image_and_sides"]
+__all__ = ["Cells", "round_half_away", "image_and_sides"]
 
 #: Number of elements of a block of regions between two products, and of a block of channels in tables of maxima.
 BLOCK = 1 << 22
@@ -35,24 +34,6 @@ BLOCK = 1 << 22
 #: Number of cells vertically and horizontally.
 Cells = Annotated[tuple[int, ...], Limit("of two positive numbers, height and width",
                                          lambda size: len(size) == 2 and min(size) > 0)]
-
-
-def pooled(data: Shape, rois: Shape, channels: int, size: Shape) -> Shape:
-    """The shape of the pooled regions."""
-    if len(data) != 4:
-        raise ShapeError(f"data: expected shape (batch, channel, height, width), got {show(data)}")
-    if len(rois) != 2 or rois[1] != 5:
-        raise ShapeError(f"rois: expected shape (regions, 5), got {show(rois)}")
-    if len(size) != 2 or min(size) < 1:
-        raise AttrError(f"pooled_size={size}: expected positive numbers, height and width")
-    return (rois[0], channels, *size)
-
-
-def channels_per_cell(data: Shape, cells: int) -> int:
-    """The number of channels per cell when each cell reads its own channels."""
-    if len(data) == 4 and data[1] % cells != 0:
-        raise ShapeError(f"data: {data[1]} channels cannot be divided among {cells} cells")
-    return data[1] // cells
 
 
 def round_half_away(xp: ArrayModule, x: Array) -> Array:
@@ -95,7 +76,7 @@ class _Cells(NamedTuple):
     def runs(self, numbers: int) -> list[slice]:
         """Consecutive blocks of regions, each region with ``numbers`` elements."""
         step = max(1, BLOCK // max(1, numbers))
-        return stretches(self.rows.shape[0], step)
+        return chunks(self.rows.shape[0], step)
 
     def own(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Each cell, and the group of channels it reads."""
@@ -171,7 +152,7 @@ def _declare_kernel(op: Op, function: Callable[..., Array], cells: Rule) -> None
 
 
 @declare(name="_contrib_ROIAlign", types="T,I->T")
-def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float, sample_ratio: int = -1,
+def roi_align(data, rois, *, pooled_size: Cells, spatial_scale: float, sample_ratio: int = -1,
               position_sensitive: bool = False, aligned: bool = False):
     """Averages of bilinear samples over the cells of each region (He et al. 2017, Mask R-CNN).
 
@@ -182,12 +163,9 @@ def roi_align(data, rois, *, pooled_size: tuple[int, ...], spatial_scale: float,
     """
 
 
-@roi_align.infer
-def roi_align_infer(data, rois, *, pooled_size, position_sensitive):
-    channels = data[1:2] and data[1]
-    if position_sensitive:
-        channels = channels_per_cell(data, pooled_size[0] * pooled_size[-1])
-    return pooled(data, rois, channels, pooled_size)
+declare_form(roi_align, lambda *, pooled_size, position_sensitive: (
+    f"(batch, {math.prod(pooled_size) if position_sensitive else ''}channels, height, width) (regions, 5) "
+    "-> (regions, channels, @pooled_size)"))
 
 
 def _sample_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, samples: int, aligned: bool,
@@ -230,18 +208,14 @@ _declare_averages(roi_align, "_backward_ROIAlign", _align_cells)
 
 
 @declare(name="_contrib_PSROIPooling", types="T,I->T")
-def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: Count, pooled_size: int, group_size: int = 0):
+def psroi_pooling(data, rois, *, spatial_scale: float, output_dim: Count, pooled_size: Positive, group_size: int = 0):
     """Averages over the pixels of each region's cells; each cell reads its own group of channels (Dai et al. 2016,
     R-FCN)."""
 
 
-@psroi_pooling.infer
-def psroi_pooling_infer(data, rois, *, output_dim, pooled_size, group_size):
-    groups = group_size or pooled_size
-    if len(data) == 4 and data[1] != output_dim * groups * groups:
-        raise ShapeError(f"data: expected output_dim * group_size² = {output_dim * groups * groups} channels, "
-                         f"got shape {show(data)}")
-    return pooled(data, rois, output_dim, (pooled_size, pooled_size))
+declare_form(psroi_pooling, lambda *, output_dim, pooled_size, group_size: (
+    f"(batch, {output_dim * (group_size or pooled_size) ** 2}, height, width) (regions, 5) "
+    "-> (regions, @output_dim, @pooled_size, @pooled_size)"))
 
 
 def _cell_weights(xp: ArrayModule, start: Array, stop: Array, cells: int, n: int, dtype: np.dtype) -> Array:
@@ -366,7 +340,7 @@ def roi_pooling_xp(xp, data, rois, *, pooled_size, spatial_scale):
         return best
 
     step = max(1, BLOCK // max(1, n * height * width * height.bit_length() * width.bit_length()))
-    blocks = [*map(some, stretches(channels, step))]
+    blocks = [*map(some, chunks(channels, step))]
     empty = empty[:, None]
     values, places = [images(xp.concatenate(parts, axis=1), shape) for parts in zip(*blocks)]
     return xp.where(empty, 0, values), xp.where(empty, -1, places)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.registry import ops
 from ...core.spec import Shape, show
-from ...custom.composed import composed
+from ...custom.composed import composed, constant
 from ...errors import AttrError, ShapeError
 from ...typing import Array, DTypeLike
 from ..forms import declare_form
@@ -25,32 +25,22 @@ def grid_generator(data, *, transform_type: Literal["affine", "warp"], target_sh
     "affine" multiplies the coordinates of an image of ``target_shape`` by matrices of two rows and three columns;
     "warp" adds a flow in pixels to each position.
     """
-    x = widen(data)
+    x, shape = widen(data), data.shape
     if transform_type == "affine":
-        grid = ops.dot(ops._np_reshape(x, newshape=(2 * x.shape[0], 3)), _homogeneous_grid(target_shape, x.dtype))
-        return in_dtype_of(ops._np_reshape(grid, newshape=(x.shape[0], 2, *target_shape)), data)
-    size = x.shape[2:]
-    return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, _steps(size, x.dtype)), _places(size, x.dtype)), data)
+        if len(shape) != 2 or shape[1] != 6:
+            raise ShapeError(f"data: expected affine matrices of shape (batch, 6), got {show(shape)}")
+        if len(target_shape) != 2 or min(target_shape) < 1:
+            raise AttrError(f"target_shape={target_shape}: expected two positive numbers, height and width")
+        grid = ops.dot(ops._np_reshape(x, newshape=(2 * shape[0], 3)), _homogeneous_grid(target_shape, x.dtype))
+        return in_dtype_of(ops._np_reshape(grid, newshape=(shape[0], 2, *target_shape)), data)
+    if len(shape) != 4 or shape[1] != 2:
+        raise ShapeError(f"data: expected a flow of shape (batch, 2, height, width), got {show(shape)}")
+    steps, places = [constant(lambda *size, make=make: make(size, x.dtype), *shape[2:])
+                     for make in (_steps, _pixel_coordinates)]
+    return in_dtype_of(ops.broadcast_add(ops.broadcast_mul(x, steps), places), data)
 
 
-def _target(target_shape: Shape) -> Shape:
-    if len(target_shape) != 2 or min(target_shape) < 1:
-        raise AttrError(f"target_shape={target_shape}: expected two positive numbers, height and width")
-    return target_shape
-
-
-@grid_generator.infer
-def grid_generator_infer(data, *, transform_type, target_shape):
-    if transform_type == "affine":
-        if len(data) != 2 or data[1] != 6:
-            raise ShapeError(f"data: expected affine matrices of shape (batch, 6), got {show(data)}")
-        return (data[0], 2, *_target(target_shape))
-    if len(data) != 4 or data[1] != 2:
-        raise ShapeError(f"data: expected a flow of shape (batch, 2, height, width), got {show(data)}")
-    return data
-
-
-def _places(size: Shape, dtype: DTypeLike) -> Array:
+def _pixel_coordinates(size: Shape, dtype: DTypeLike) -> Array:
     """x and y of each pixel, from -1 to 1."""
     y, x = [np.arange(n).astype(dtype) * (2 / max(1, n - 1)) - 1 for n in size]
     return np.stack(np.broadcast_arrays(x, y[:, None]))
@@ -58,7 +48,7 @@ def _places(size: Shape, dtype: DTypeLike) -> Array:
 
 def _homogeneous_grid(size: Shape, dtype: DTypeLike) -> Array:
     """Rows of x, y and ones for each pixel."""
-    return np.concatenate((_places(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
+    return np.concatenate((_pixel_coordinates(size, dtype), np.ones((1, *size), dtype))).reshape(3, size[0] * size[1])
 
 
 def _steps(size: Shape, dtype: DTypeLike) -> Array:
@@ -117,7 +107,7 @@ def spatial_transformer(data, loc, *, target_shape: tuple[int, ...] = (0, 0), tr
 declare_form(spatial_transformer, "(batch, channel, height, width) (batch, 6)")
 
 
-def _work(grid, transform_type):
+def _grid_work(grid, transform_type):
     """The number of additions and multiplications of a grid: three of each for a coordinate of an affine grid; none are
     counted for a flow."""
     return 6 * math.prod(grid) if transform_type == "affine" else 0
@@ -125,15 +115,15 @@ def _work(grid, transform_type):
 
 @grid_generator.flops
 def grid_generator_flops(ins, outs, *, transform_type):
-    return _work(outs[0], transform_type)
+    return _grid_work(outs[0], transform_type)
 
 
 @grid_generator_data.flops
 def grid_generator_data_flops(ins, outs, *, transform_type):
-    return _work(ins[0], transform_type)
+    return _grid_work(ins[0], transform_type)
 
 
 @spatial_transformer.flops
 def spatial_transformer_flops(ins, outs, *, transform_type):
     """The arithmetic of the sampling grid."""
-    return _work((outs[0][0], 2, *outs[0][2:]), transform_type)
+    return _grid_work((outs[0][0], 2, *outs[0][2:]), transform_type)

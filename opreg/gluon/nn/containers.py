@@ -36,7 +36,7 @@ class _Chain(Block):
     def __len__(self) -> int:
         return len(self._children)
 
-    def _through(self, x: Any, args: Any) -> Any:
+    def _run_children(self, x: Any, args: Any) -> Any:
         """The output of the last child."""
         for block in self._children.values():
             x = block(x, *args)
@@ -60,7 +60,7 @@ class Sequential(_Chain):
 
     def forward(self, x: Any, *args: Any) -> Any:
         """Run the blocks."""
-        return self._through(x, args)
+        return self._run_children(x, args)
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
         """Let each block run as a plan; ``HybridSequential`` makes one plan of all."""
@@ -87,4 +87,4 @@ class HybridSequential(_Chain, HybridBlock):
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any) -> Any:
         """See ``HybridBlock``."""
-        return self._through(x, args)
+        return self._run_children(x, args)

@@ -427,7 +427,7 @@ class MaxPool1D(_Pooling):
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
 
     Examples
     --------
@@ -457,7 +457,7 @@ class MaxPool2D(_Pooling):
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
 
     Examples
     --------
@@ -487,7 +487,7 @@ class MaxPool3D(_Pooling):
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
 
     Examples
     --------
@@ -517,7 +517,7 @@ class AvgPool1D(_Pooling):
     layout : str
         Order of the axes: ``NCW`` or ``NWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
     count_include_pad : bool
         Whether zeros around the input count.
 
@@ -549,7 +549,7 @@ class AvgPool2D(_Pooling):
     layout : str
         Order of the axes: ``NCHW`` or ``NHWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
     count_include_pad : bool
         Whether zeros around the input count.
 
@@ -581,7 +581,7 @@ class AvgPool3D(_Pooling):
     layout : str
         Order of the axes: ``NCDHW`` or ``NDHWC``.
     ceil_mode : bool
-        Whether windows that extend beyond the end count.
+        Whether the output has values for windows that extend beyond the end.
     count_include_pad : bool
         Whether zeros around the input count.
 

@@ -59,6 +59,31 @@ class BatchInfo:
         return self._epoch
 
 
+class _ReplacedColumns:
+    """Columns that a function replaces.
+
+    Parameters
+    ----------
+    places : tuple of int
+        Indices of the columns that the function receives.
+    new : tuple of str
+        Names of its results. As many as there are ``places`` take their places; another number comes before the
+        remaining columns.
+    """
+
+    def __init__(self, places: tuple[int, ...], new: tuple[str, ...]):
+        self.places, self.new = places, new
+
+    def columns(self, columns: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """All columns, with the results among them; the names of columns are put together in the same way."""
+        if len(self.new) != len(self.places):
+            return [*results, *(column for i, column in enumerate(columns) if i not in self.places)]
+        changed = list(columns)
+        for place, result in builtins.zip(self.places, results):
+            changed[place] = result
+        return changed
+
+
 class Dataset(CheckedMethods):
     """Rows of columns, which are iterated epoch by epoch.
 
@@ -338,32 +363,20 @@ class Dataset(CheckedMethods):
         for step in steps:
             if not callable(step):
                 raise ArgumentError(f"map: expected functions, got {type(step).__name__}")
-        places = self._places(input_columns, "map")
-        new = tuple(self._names[i] for i in places) if not output_columns else \
-            (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
-        remaining = [i for i in range(len(self._names)) if i not in places]
-        stay = len(new) == len(places)
-        names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] if stay else \
-            [*new, *(self._names[i] for i in remaining)]
-
+        replaced = self._replaced(self._places(input_columns, "map"), output_columns)
         workers = count_of(num_parallel_workers, python_multiprocessing)
 
         def changed(at: int, row: Row) -> Row:
-            results = _call_functions(steps, tuple(row[i] for i in places), f"map of row {at}")
-            if len(results) != len(new):
-                raise ArgumentError(f"map: expected {len(new)} columns, {list(new)}, but the functions returned "
-                                    f"{len(results)}; give output_columns")
-            if not stay:
-                return (*results, *(row[i] for i in remaining))
-            columns = list(row)
-            for place, value in builtins.zip(places, results):
-                columns[place] = value
-            return tuple(columns)
+            results = _call_functions(steps, tuple(row[i] for i in replaced.places), f"map of row {at}")
+            if len(results) != len(replaced.new):
+                raise ArgumentError(f"map: expected {len(replaced.new)} columns, {list(replaced.new)}, but the "
+                                    f"functions returned {len(results)}; give output_columns")
+            return tuple(replaced.columns(row, results))
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             return map_rows("map", workers, changed, self._rows(epoch), epoch)
 
-        dataset = self._derive(rows, self.get_dataset_size, names)
+        dataset = self._derive(rows, self.get_dataset_size, replaced.columns(self._names, replaced.new))
         return dataset if column_order is None else dataset.project(column_order)
 
     def filter(self, predicate: Callable[..., Any], input_columns: str | Sequence[str] | None = None,
@@ -415,41 +428,23 @@ class Dataset(CheckedMethods):
         if not callable(batch_size):
             _positive("batch", batch_size)
         places = tuple(range(len(self._names))) if not input_columns else self._places(input_columns, "batch")
-        new = tuple(self._names[i] for i in places) if not output_columns else \
-            (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
-        names = [new[places.index(i)] if i in places else name for i, name in enumerate(self._names)] \
-            if len(new) == len(places) else [*new, *(n for i, n in enumerate(self._names) if i not in places)]
-
+        replaced = self._replaced(places, output_columns)
+        names = replaced.columns(self._names, replaced.new)
         workers = count_of(num_parallel_workers, python_multiprocessing) if per_batch_map is not None else 0
 
-        def groups(epoch: Epoch) -> Iterator[tuple[BatchInfo, list[Row]]]:
-            source = self._rows(epoch)
-            for number in itertools.count():
-                info = BatchInfo(number, epoch.number)
-                length = int(batch_size(info)) if callable(batch_size) else batch_size
-                some = list(itertools.islice(source, length))
-                if not some or (drop_remainder and len(some) < length):
-                    return
-                yield info, some
-
-        def together(number: int, batch: tuple[BatchInfo, list[Row]]) -> Row:
+        def stack_batch(number: int, batch: tuple[BatchInfo, list[Row]]) -> Row:
             info, some = batch
-            lists: list[list[Any]] = [[_column_value(row[i]) for row in some] for i in range(len(self._names))]
+            columns = self._column_values(some)
             if per_batch_map is not None:
-                results = _call_functions([per_batch_map], (*(lists[i] for i in places), info), f"batch {number}", list)
-                if len(results) != len(new):
-                    raise ArgumentError(f"batch: per_batch_map gave {len(results)} columns for {list(new)}")
-                result_columns = iter(results)
-                lists = [next(result_columns) if i in places else column for i, column in enumerate(lists)] \
-                    if len(new) == len(places) else \
-                    [*results, *(column for i, column in enumerate(lists) if i not in places)]
-            if pad_info is not None:
-                lists = [_pad_values(column, *pad_info[name]) if name in pad_info else column
-                         for name, column in builtins.zip(names, lists)]
-            return tuple([_stack_values(name, column) for name, column in builtins.zip(names, lists)])
+                results = _call_functions([per_batch_map], (*(columns[i] for i in places), info), f"batch {number}",
+                                          list)
+                if len(results) != len(replaced.new):
+                    raise ArgumentError(f"batch: per_batch_map gave {len(results)} columns for {list(replaced.new)}")
+                columns = replaced.columns(columns, results)
+            return _stack_columns(names, columns, pad_info or {})
 
         def rows(epoch: Epoch) -> Iterator[Row]:
-            return map_rows("batch", workers, together, groups(epoch), epoch)
+            return map_rows("batch", workers, stack_batch, self._grouped(epoch, batch_size, drop_remainder), epoch)
 
         def size() -> int:
             count = self.get_dataset_size()
@@ -459,6 +454,27 @@ class Dataset(CheckedMethods):
         dataset = self._derive(rows, None if callable(batch_size) else size, names)
         dataset._batch_size = fixed_size
         return dataset
+
+    def _replaced(self, places: tuple[int, ...], output_columns: str | Sequence[str] | None) -> _ReplacedColumns:
+        new = tuple(self._names[i] for i in places) if not output_columns else \
+            (output_columns,) if isinstance(output_columns, str) else tuple(output_columns)
+        return _ReplacedColumns(places, new)
+
+    def _column_values(self, rows: Sequence[Row]) -> list[list[Any]]:
+        """The values of each column in some rows."""
+        return [[_column_value(row[i]) for row in rows] for i in range(len(self._names))]
+
+    def _grouped(self, epoch: Epoch, batch_size: int | Callable[[BatchInfo], int], drop_remainder: bool
+                 ) -> Iterator[tuple[BatchInfo, list[Row]]]:
+        """The rows of each batch, not yet stacked."""
+        source = self._rows(epoch)
+        for number in itertools.count():
+            info = BatchInfo(number, epoch.number)
+            length = int(batch_size(info)) if callable(batch_size) else batch_size
+            some = list(itertools.islice(source, length))
+            if not some or (drop_remainder and len(some) < length):
+                return
+            yield info, some
 
     def padded_batch(self, batch_size: int, drop_remainder: bool = False, num_parallel_workers: int | None = None,
                      pad_info: Mapping[str, Any] | None = None) -> Dataset:
@@ -515,13 +531,7 @@ class Dataset(CheckedMethods):
         """
         bounds, sizes = list(bucket_boundaries), list(bucket_batch_sizes)
         places = self._places(column_names, "bucket_batch_by_length")
-        if not bounds or bounds[0] < 1 or any(a >= b for a, b in itertools.pairwise(bounds)):
-            raise ArgumentError(f"bucket_batch_by_length: bucket_boundaries must rise from 1 or more, got {bounds}")
-        if len(sizes) != len(bounds) + 1:
-            raise ArgumentError(f"bucket_batch_by_length: {len(bounds)} bucket_boundaries need {len(bounds) + 1} "
-                                f"bucket_batch_sizes, got {sizes}")
-        for size in sizes:
-            _positive("bucket_batch_by_length", size)
+        _check_buckets(bounds, sizes)
         if element_length_function is None and len(places) != 1:
             raise ArgumentError("bucket_batch_by_length: several columns need an element_length_function")
 
@@ -531,17 +541,12 @@ class Dataset(CheckedMethods):
             where = f"bucket_batch_by_length of row {at}"
             return int(_call_functions([element_length_function], tuple(row[i] for i in places), where)[0])
 
-        def batch(bucket: int, some: list[Row]) -> Row:
-            shapes = dict.fromkeys(self._names, (None, 0)) if pad_info is None else dict(pad_info)
-            if pad_to_bucket_boundary and pad_info is not None:
-                if bucket == len(bounds):
-                    raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to pad to; "
-                                        f"leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
-                shapes = {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
-                          for name, (shape, number) in shapes.items()}
-            columns = [[_column_value(row[i]) for row in some] for i in range(len(self._names))]
-            return tuple([_stack_values(name, _pad_values(column, *shapes[name]) if name in shapes else column)
-                          for name, column in builtins.zip(self._names, columns)])
+        def stack_batch(bucket: int, some: list[Row]) -> Row:
+            if pad_info is None:
+                shapes: Mapping[str, Any] = dict.fromkeys(self._names, (None, 0))
+            else:
+                shapes = _bucket_shapes(pad_info, bounds, bucket) if pad_to_bucket_boundary else pad_info
+            return _stack_columns(self._names, self._column_values(some), shapes)
 
         def rows(epoch: Epoch) -> Iterator[Row]:
             samples: list[list[Row]] = [[] for _ in sizes]
@@ -549,11 +554,11 @@ class Dataset(CheckedMethods):
                 bucket = bisect.bisect_right(bounds, length(at, row))
                 samples[bucket].append(row)
                 if len(samples[bucket]) == sizes[bucket]:
-                    yield batch(bucket, samples[bucket])
+                    yield stack_batch(bucket, samples[bucket])
                     samples[bucket] = []
             for bucket, some in enumerate(samples):
                 if some and not drop_remainder:
-                    yield batch(bucket, some)
+                    yield stack_batch(bucket, some)
 
         return self._derive(rows, None)
 
@@ -665,6 +670,31 @@ def _pad_values(values: Sequence[Any], shape: Sequence[int | None] | None, numbe
         padded[tuple([slice(length) for length in array.shape])] = array
         filled.append(padded)
     return filled
+
+
+def _check_buckets(bounds: Sequence[int], sizes: Sequence[int]) -> None:
+    if not bounds or bounds[0] < 1 or any(a >= b for a, b in itertools.pairwise(bounds)):
+        raise ArgumentError(f"bucket_batch_by_length: bucket_boundaries must rise from 1 or more, got {bounds}")
+    if len(sizes) != len(bounds) + 1:
+        raise ArgumentError(f"bucket_batch_by_length: {len(bounds)} bucket_boundaries need {len(bounds) + 1} "
+                            f"bucket_batch_sizes, got {sizes}")
+    for size in sizes:
+        _positive("bucket_batch_by_length", size)
+
+
+def _bucket_shapes(pad_info: Mapping[str, Any], bounds: Sequence[int], bucket: int) -> dict[str, Any]:
+    """``pad_info`` with the largest length of a bucket for the lengths that it leaves open."""
+    if bucket == len(bounds):
+        raise ArgumentError("bucket_batch_by_length: a row of the last bucket has no boundary to pad to; "
+                            f"leave out pad_to_bucket_boundary, or add a boundary above {bounds[-1]}")
+    return {name: (shape and [bounds[bucket] - 1 if n is None else n for n in shape], number)
+            for name, (shape, number) in pad_info.items()}
+
+
+def _stack_columns(names: Sequence[str], columns: Sequence[Sequence[Any]], pad_info: Mapping[str, Any]) -> Row:
+    """A batch: each column as one array, padded where ``pad_info`` has its name."""
+    return tuple([_stack_values(name, _pad_values(column, *pad_info[name]) if name in pad_info else column)
+                  for name, column in builtins.zip(names, columns)])
 
 
 def _stack_values(name: str, values: Any) -> np.ndarray:

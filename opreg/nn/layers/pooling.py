@@ -171,7 +171,8 @@ class AvgPool2d(_Pool):
     kernel_size, stride, pad_mode, padding, ceil_mode
         See ``MaxPool2d``; each pad_mode takes ``ceil_mode``.
     count_include_pad : bool
-        Whether zeros of ``padding`` count; those of pad_mode "same" count in ``AvgPool3d``, and with ``ceil_mode``.
+        Whether the average divides by zeros of ``padding``, too. Zeros of pad_mode "same" are counted in ``AvgPool3d``,
+        and with ``ceil_mode``.
     divisor_override : int, optional
         Divisor of sums instead of the count.
 

@@ -43,32 +43,33 @@ class _Recurrent(Cell):
         self.num_directions = 2 if bidirectional else 1
         within = initializers.Uniform(1 / math.sqrt(hidden_size))
         for kind in ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_bias else ())):
-            for i, place in enumerate(self._places()):
+            for i, place in enumerate(self._parameter_suffixes()):
                 rows = self._gates * hidden_size
                 inputs = input_size if i < self.num_directions else hidden_size * self.num_directions
                 shape = {"weight_ih": (rows, inputs), "weight_hh": (rows, hidden_size)}.get(kind, (rows,))
                 setattr(self, kind + place, new_parameter(within, shape, kind + place, dtype))
 
-    def _places(self) -> list[str]:
+    def _parameter_suffixes(self) -> list[str]:
         """Suffixes of parameter names: layer by layer, forward then backward."""
         ends = ("", "_reverse")[:self.num_directions]
         return [f"_l{layer}{end}" for layer in range(self.num_layers) for end in ends]
 
     def _pack_parameters(self, x: Tensor) -> Tensor:
         """All parameters in one vector, in the operator's order: weights of each layer, then biases."""
-        parts = [getattr(self, kind + place).reshape(-1) for place in self._places()
+        parts = [getattr(self, kind + place).reshape(-1) for place in self._parameter_suffixes()
                  for kind in ("weight_ih", "weight_hh")]
         if self.has_bias:
-            parts += [getattr(self, kind + place) for place in self._places() for kind in ("bias_ih", "bias_hh")]
+            parts += [getattr(self, kind + place) for place in self._parameter_suffixes()
+                      for kind in ("bias_ih", "bias_hh")]
         else:
-            count = 2 * self._gates * self.hidden_size * len(self._places())
+            count = 2 * self._gates * self.hidden_size * len(self._parameter_suffixes())
             parts.append(create(get("_zeros"), shape=(count,), dtype=x._dt))
         return ops.Concat(*parts, num_args=len(parts), dim=0)
 
     def _states(self, x: Tensor, hx: States | None) -> tuple[Tensor, ...]:
         """The given initial states, or zeros."""
         count = 2 if self._mode == "lstm" else 1
-        shape = (len(self._places()), x.shape[1], self.hidden_size)
+        shape = (len(self._parameter_suffixes()), x.shape[1], self.hidden_size)
         if hx is None:
             return tuple(create(get("_zeros"), shape=shape, dtype=x._dt) for _ in range(count))
         states = hx if isinstance(hx, (tuple, list)) else (hx,)

@@ -292,7 +292,7 @@ class Model(CheckedMethods):
                 network.set_train(False)
             params.net_outputs = outputs = network(*columns)
             called.call("on_eval_step_end", context)
-            self._take(outputs, loss if add_loss else None)
+            self._update_metrics(outputs, loss if add_loss else None)
             if line is not None:
                 line.show_validation(params.cur_epoch_num, done, None)
             if context.get_stop_requested():
@@ -307,7 +307,7 @@ class Model(CheckedMethods):
         called.call("on_eval_end", context)
         return dict(params.metrics)
 
-    def _take(self, outputs: Any, loss: Loss | None) -> None:
+    def _update_metrics(self, outputs: Any, loss: Loss | None) -> None:
         """Update the metrics with the outputs of a batch."""
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         places = self._eval_indexes

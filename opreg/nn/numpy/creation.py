@@ -182,7 +182,7 @@ def geomspace(start: TensorLike, stop: TensorLike, num: int = 50, endpoint: bool
     return in_dtype(first * ops.exp(growth), dtype)
 
 
-def _places(count: int) -> tuple[Tensor, int]:
+def _window_positions(count: int) -> tuple[Tensor, int]:
     """The positions 0 to ``count - 1`` of a window, and the divisor that maps the last one to 1."""
     if count < 1:
         raise ArgumentError(f"a window has at least one element, got {count}")
@@ -191,12 +191,12 @@ def _places(count: int) -> tuple[Tensor, int]:
 
 def bartlett(M: int) -> Tensor:
     """The Bartlett window; float32."""
-    at, last = _places(M)
+    at, last = _window_positions(M)
     return 1.0 - ops.abs(at * 2.0 - last) / last if M > 1 else ones(1)
 
 
 def _cosines(M: int, *factors: float) -> Tensor:
-    at, last = _places(M)
+    at, last = _window_positions(M)
     if M == 1:
         return ones(1)
     x = full(M, factors[0], np.float32)

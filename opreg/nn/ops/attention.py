@@ -55,19 +55,8 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     >>> flash_attention_score(x, x, x, 4, sparse_mode=2).shape
     (2, 4, 64)
     """
-    options = {"drop_mask": drop_mask, "padding_mask": padding_mask, "prefix": prefix,
-               "actual_seq_qlen": actual_seq_qlen, "actual_seq_kvlen": actual_seq_kvlen}
-    for name, setting in options.items():
-        if setting is not None:
-            raise ArgumentError(f"flash_attention_score: {name} is not available: expected None")
-    if keep_prob != 1.0:
-        raise ArgumentError(f"flash_attention_score: keep_prob={keep_prob!r} is not available, only 1.0; "
-                            "nn.MultiheadAttention has dropout")
-    if input_layout not in _LAYOUTS:
-        raise ArgumentError(f"flash_attention_score: input_layout {input_layout!r}. "
-                            f"{did_you_mean(str(input_layout), _LAYOUTS)}")
-    if sparse_mode not in range(5):
-        raise ArgumentError(f"flash_attention_score: sparse_mode must be a number from 0 to 4, got {sparse_mode!r}")
+    _check_options(keep_prob, input_layout, sparse_mode, drop_mask=drop_mask, padding_mask=padding_mask, prefix=prefix,
+                   actual_seq_qlen=actual_seq_qlen, actual_seq_kvlen=actual_seq_kvlen)
     q, k, v = to_common_dtype(as_floating(query), key, value)
     size = _size(q, head_num, input_layout)
     heads = [_split_heads(name, x, size, input_layout) for name, x in (("query", q), ("key", k), ("value", v))]
@@ -90,6 +79,20 @@ def flash_attention_score(query: TensorLike, key: TensorLike, value: TensorLike,
     output = ops._contrib_scaled_dot_product_attention(*heads, *mask, use_mask=bool(mask), scale=float(scalar_value),
                                                        **words)
     return _to_layout(output, q.shape, input_layout)
+
+
+def _check_options(keep_prob: float, input_layout: str, sparse_mode: int, **unavailable: object) -> None:
+    for name, setting in unavailable.items():
+        if setting is not None:
+            raise ArgumentError(f"flash_attention_score: {name} is not available: expected None")
+    if keep_prob != 1.0:
+        raise ArgumentError(f"flash_attention_score: keep_prob={keep_prob!r} is not available, only 1.0; "
+                            "nn.MultiheadAttention has dropout")
+    if input_layout not in _LAYOUTS:
+        raise ArgumentError(f"flash_attention_score: input_layout {input_layout!r}. "
+                            f"{did_you_mean(str(input_layout), _LAYOUTS)}")
+    if sparse_mode not in range(5):
+        raise ArgumentError(f"flash_attention_score: sparse_mode must be a number from 0 to 4, got {sparse_mode!r}")
 
 
 def _size(query: Tensor, head_num: Any, layout: str) -> int:

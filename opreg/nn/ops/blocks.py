@@ -35,7 +35,7 @@ def _offsets(name: str, k: TensorLike) -> tuple[int, int]:
     return int(numbers[0]), int(numbers[-1])
 
 
-def _places(name: str, rows: int, columns: int, low: int, high: int, align: str) -> np.ndarray:
+def _diagonal_indices(name: str, rows: int, columns: int, low: int, high: int, align: str) -> np.ndarray:
     """For each diagonal, highest first, and each place in it: the index of the element in the flat matrix, or -1."""
     if align not in _ALIGNED:
         raise ArgumentError(f"{name}: align must be one of {', '.join(_ALIGNED)}, got {align!r}")
@@ -86,7 +86,7 @@ def matrix_diag_part(x: TensorLike, k: TensorLike, padding_value: TensorLike, al
     if matrices.ndim < 2:
         raise ShapeError(f"matrix_diag_part: expected matrices, got shape {show(matrices.shape)}")
     *stack, rows, columns = matrices.shape
-    table = _places("matrix_diag_part", rows, columns, low, high, align)
+    table = _diagonal_indices("matrix_diag_part", rows, columns, low, high, align)
     flat = reshape(matrices, (*stack, rows * columns))
     return _take_or_pad(flat, table if low < high else table[0], padding_value)
 
@@ -125,7 +125,7 @@ def matrix_diag(x: TensorLike, k: TensorLike = 0, num_rows: int | Tensor = -1, n
 def _place_diagonals(name: str, lines: Tensor, rows: int, columns: int, low: int, high: int, align: str,
                      rest: Tensor) -> Tensor:
     """Diagonals at their places in matrices, and ``rest`` at the others."""
-    table = _places(name, rows, columns, low, high, align)
+    table = _diagonal_indices(name, rows, columns, low, high, align)
     stack = lines.shape[:-2] if low < high else lines.shape[:-1]
     if lines.shape[len(stack):] != (table.shape if low < high else table.shape[1:]):
         raise ShapeError(f"{name}: expected diagonals of shape {show(table.shape if low < high else table.shape[1:])}, "

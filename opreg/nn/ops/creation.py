@@ -141,7 +141,7 @@ def meshgrid(*inputs: TensorLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     return tuple(ops._np_broadcast_to(vector, shape=shape) for vector in wide)
 
 
-def _places(chosen: np.ndarray, dtype: TensorDType) -> Tensor:
+def _true_indices(chosen: np.ndarray, dtype: TensorDType) -> Tensor:
     """Indices of the true elements, one row for each axis."""
     return tensor(np.stack(np.nonzero(chosen)).astype(whole_dtype(dtype, np.int64)))
 
@@ -165,7 +165,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = No
     [[0 1 1]
      [0 0 1]]
     """
-    return _places(np.tri(row, col, offset), dtype)
+    return _true_indices(np.tri(row, col, offset), dtype)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = None) -> Tensor:
@@ -173,7 +173,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: TensorDType = No
 
     See ``tril_indices``.
     """
-    return _places(1 - np.tri(row, col, offset - 1), dtype)
+    return _true_indices(1 - np.tri(row, col, offset - 1), dtype)
 
 
 def one_hot(indices: TensorLike, depth: int | Tensor, on_value: Tensor | Number = 1, off_value: Tensor | Number = 0,

@@ -134,7 +134,7 @@ def slice(input_x: TensorLike, begin: AnyShape, size: AnyShape) -> Tensor:
 tensor_slice = slice
 
 
-def _places(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
+def _flat_indices(shape: Sequence[int], dim: int, index: Tensor) -> Tensor:
     """Flat indices of elements: ``index`` along one axis, and their own position along the other axes."""
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     others = sum(np.arange(size).reshape([-1 if j == i else 1 for j in range(len(shape))]) * strides[i]
@@ -148,7 +148,7 @@ def gather_elements(input: TensorLike, dim: int, index: TensorLike) -> Tensor:
     if x.ndim != index.ndim:
         raise ShapeError(f"gather_elements: {x.shape} and {index.shape} have different numbers of axes")
     dim = one_axis(dim, x.ndim, "gather_elements")
-    return ops.take(x.reshape((-1,)), _places(x.shape, dim, index), axis=0)
+    return ops.take(x.reshape((-1,)), _flat_indices(x.shape, dim, index), axis=0)
 
 
 def gather_d(x: TensorLike, dim: int, index: TensorLike) -> Tensor:
@@ -353,7 +353,7 @@ def tensor_scatter_elements(input_x: TensorLike, indices: TensorLike, updates: T
     if reduction not in ("none", "add"):
         raise ArgumentError(f"tensor_scatter_elements: reduction must be 'none' or 'add', got {reduction!r}")
     axis = one_axis(axis, x.ndim, "tensor_scatter_elements")
-    at, flat = _places(x.shape, axis, index).reshape((-1, 1)), x.reshape((-1,))
+    at, flat = _flat_indices(x.shape, axis, index).reshape((-1, 1)), x.reshape((-1,))
     put = tensor_scatter_add if reduction == "add" else tensor_scatter_update
     return put(flat, at, updates.reshape((-1,))).reshape(x.shape)
 

@@ -66,7 +66,7 @@ def grid_sample(input: TensorLike, grid: TensorLike, mode: str = "bilinear", pad
     at = [_place(places[..., axes - 1 - axis].reshape((-1, count)), n, padding_mode, align_corners)
           for axis, n in enumerate(lengths)]
     flat = x.reshape((*x.shape[:2], -1))
-    result = (_numbers(flat, [math.round(place) for place in at], lengths) if mode == "nearest"
+    result = (_gather_elements(flat, [math.round(place) for place in at], lengths) if mode == "nearest"
               else _interpolate(flat, at, lengths))
     return result.reshape((*x.shape[:2], *places.shape[1:-1]))
 
@@ -120,7 +120,7 @@ def crop_and_resize(image: TensorLike, boxes: TensorLike, box_indices: TensorLik
                  for i, (n, steps) in enumerate(zip(lengths, (height, width))))
     at = [place.broadcast_to((count, height, width)).reshape((count, -1))
           for place in (y.expand_dims(2), across.expand_dims(1))]
-    found = (_numbers(flat, [math.floor(place + 0.5) for place in at], lengths) if method == "nearest"
+    found = (_gather_elements(flat, [math.floor(place + 0.5) for place in at], lengths) if method == "nearest"
              else _interpolate(flat, at, lengths))
     found = math.where(_in_image(at, lengths).expand_dims(1), found, scalar(extrapolation_value, found._dt))
     return found.reshape((count, channels, height, width)).transpose((0, 2, 3, 1))
@@ -142,7 +142,7 @@ def _interpolate(flat: Tensor, at: list[Tensor], lengths: tuple[int, ...]) -> Te
     for corner in itertools.product((0, 1), repeat=len(at)):
         shares = [part if upper else 1 - part for part, upper in zip(parts, corner)]
         share = functools.reduce(operator.mul, shares).expand_dims(1)
-        terms.append(_numbers(flat, [low + upper for low, upper in zip(below, corner)], lengths) * share)
+        terms.append(_gather_elements(flat, [low + upper for low, upper in zip(below, corner)], lengths) * share)
     return functools.reduce(operator.add, terms)
 
 
@@ -170,7 +170,7 @@ def _place(x: Tensor, n: int, padding: str, align: bool) -> Tensor:
     return at if padding == "zeros" else math.clamp(at, 0, n - 1)
 
 
-def _numbers(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
+def _gather_elements(flat: Tensor, places: list[Tensor], lengths: tuple[int, ...]) -> Tensor:
     """Elements of every channel at integer indices, (batch, channels, points); zeros outside of the image."""
     index = tensor(np.zeros((), np.int64))
     for place, n in zip(places, lengths):

@@ -92,7 +92,7 @@ class Optimizer(Cell):
     #: Whether an eager call runs ``construct`` as a plan.
     _planned = False
 
-    #: Whether parameters outside of groups with ``beta`` or ``gamma`` in their names are not decayed.
+    #: Whether weight decay leaves out parameters with ``beta`` or ``gamma`` in their names, unless a group has them.
     _spares = True
 
     #: Whether a weight decay may be a Cell.
@@ -143,7 +143,7 @@ class Optimizer(Cell):
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
         if name == "weight_decay" and "_decays" in attributes:
-            self._set_decays(self._given(value))
+            self._set_decays(self._unscaled_decays(value))
         elif name == "learning_rate" and "_decays" in attributes and self.is_group_lr:
             self._check_rates(value)
             self._set_rates(value)
@@ -192,7 +192,7 @@ class Optimizer(Cell):
         if self.is_group:
             self._adopt_all(self._decays)
 
-    def _given(self, decay: Any) -> list[float | Cell]:
+    def _unscaled_decays(self, decay: Any) -> list[float | Cell]:
         """Weight decays from those that the attribute shows, which are multiplied by the loss scale."""
         several = self.is_group and isinstance(decay, (tuple, list))
         if several and len(decay) != len(self.parameters):

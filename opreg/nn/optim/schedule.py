@@ -281,7 +281,7 @@ def exponential_decay_lr(learning_rate: float, decay_rate: float, total_step: in
     >>> exponential_decay_lr(0.5, 0.5, 4, 2, 1)
     [0.5, 0.5, 0.25, 0.25]
     """
-    part = _parts("exponential_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    part = _decay_epochs("exponential_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
     return _rates_by_epoch("exponential_decay_lr", total_step, step_per_epoch,
                            lambda epoch: learning_rate * decay_rate ** part(epoch))
 
@@ -290,7 +290,7 @@ def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: in
                          decay_epoch: int, is_stair: bool = False) -> list[float]:
     """``learning_rate * exp(-decay_rate * epoch)`` for each step; in stairs, with the epoch at which the stair
     began."""
-    part = _parts("natural_exp_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    part = _decay_epochs("natural_exp_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
     return _rates_by_epoch("natural_exp_decay_lr", total_step, step_per_epoch,
                            lambda epoch: learning_rate * math.exp(-decay_rate * part(epoch) * decay_epoch))
 
@@ -298,12 +298,12 @@ def natural_exp_decay_lr(learning_rate: float, decay_rate: float, total_step: in
 def inverse_decay_lr(learning_rate: float, decay_rate: float, total_step: int, step_per_epoch: int, decay_epoch: int,
                      is_stair: bool = False) -> list[float]:
     """``learning_rate / (1 + decay_rate * epoch / decay_epoch)`` for each step."""
-    part = _parts("inverse_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
+    part = _decay_epochs("inverse_decay_lr", learning_rate, decay_rate, decay_epoch, is_stair)
     return _rates_by_epoch("inverse_decay_lr", total_step, step_per_epoch,
                            lambda epoch: learning_rate / (1 + decay_rate * part(epoch)))
 
 
-def _parts(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
+def _decay_epochs(owner: str, learning_rate: float, decay_rate: float, decay_epoch: int, is_stair: bool
            ) -> Callable[[int], float]:
     """Epoch as a multiple of ``decay_epoch``."""
     real_number(f"{owner}: learning_rate", learning_rate, inside=True)

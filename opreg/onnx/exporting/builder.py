@@ -270,7 +270,7 @@ class Builder:
             return self.ints(*shape)
         parts: list[Value] = []
         for dim in shape:
-            result = self.ints(dim) if not dynamic(dim) else self._found(dim, x)
+            result = self.ints(dim) if not dynamic(dim) else self._dynamic_length(dim, x)
             if result is None and not free:
                 raise Untranslatable("a dynamic length that is not the length of an input axis")
             if result is None:
@@ -278,7 +278,7 @@ class Builder:
             parts.append(result)
         return self("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 
-    def _found(self, length: Length, x: Value | None) -> Value | None:
+    def _dynamic_length(self, length: Length, x: Value | None) -> Value | None:
         """A dynamic length as a vector with one element, taken from an axis of ``x`` or of an input."""
         for value in ([] if x is None else [x]) + self.inputs:
             for axis, dim in enumerate(value.known_shape or ()):
@@ -286,7 +286,7 @@ class Builder:
                     return self.length(value, axis)
         if self.outer is None:
             return None
-        result = self.outer._found(length, None)
+        result = self.outer._dynamic_length(length, None)
         return None if result is None else Value(self, result.name, result.shapes, result.dtype)
 
     def length(self, x: Value, axis: int) -> Value:

@@ -141,7 +141,7 @@ def _div_sqrt(g: Builder, use: Use, x: Value) -> Value:
 # --------------------------------------------------------------------------------------------- convolutions
 
 
-def _first(g: Builder, x: Value, layout: str | None, back: bool = False) -> Value:
+def _channels_second(g: Builder, x: Value, layout: str | None, back: bool = False) -> Value:
     """The data with the channels on the second axis, and a function that moves them back."""
     if layout is None or layout[1] == "C":
         return x
@@ -158,11 +158,11 @@ def _convolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) ->
     attrs, layout = use.attrs, use.attrs["layout"]
     rank = len(attrs["kernel"])
     pad = _filled(attrs["pad"], rank, 0)
-    weight = _first(g, weight, layout)
-    result = g("Conv", _first(g, x, layout), weight, *bias, kernel_shape=list(attrs["kernel"]), pads=pad * 2,
+    weight = _channels_second(g, weight, layout)
+    result = g("Conv", _channels_second(g, x, layout), weight, *bias, kernel_shape=list(attrs["kernel"]), pads=pad * 2,
                strides=_filled(attrs["stride"], rank, 1), dilations=_filled(attrs["dilate"], rank, 1),
                group=attrs["num_group"])
-    return _first(g, result, layout, True)
+    return _channels_second(g, result, layout, True)
 
 
 @says("_contrib_ModulatedDeformableConvolution")
@@ -203,7 +203,7 @@ def _deformable_unmasked(g: Builder, use: Use, x: Value, offset: Value, weight: 
 def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) -> Value:
     attrs, layout = use.attrs, use.attrs["layout"]
     w = window(attrs["kernel"], attrs["stride"], attrs["dilate"], attrs["pad"])
-    x, weight = _first(g, x, layout), _first(g, weight, layout)
+    x, weight = _channels_second(g, x, layout), _channels_second(g, weight, layout)
     sizes, places = x.shape[2:], channels_first(use.out.shape, layout)[2:]
     if attrs["target_shape"]:
         before, extra = [], []
@@ -220,7 +220,7 @@ def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) 
         adjusted = _filled(attrs["adj"], len(w.kernel), 0)
     result = g("ConvTranspose", x, weight, *bias, kernel_shape=list(w.kernel), pads=[*before, *after],
                strides=list(w.stride), dilations=list(w.dilate), output_padding=adjusted, group=attrs["num_group"])
-    return _first(g, result, layout, True)
+    return _channels_second(g, result, layout, True)
 
 
 # -------------------------------------------------------------------------------------------------- pooling
@@ -230,7 +230,7 @@ def _deconvolution(g: Builder, use: Use, x: Value, weight: Value, *bias: Value) 
 def _pooling(g: Builder, use: Use, x: Value) -> Value:
     attrs = use.attrs
     kind, layout = attrs["pool_type"], attrs.get("layout")
-    data = _first(g, x, layout)
+    data = _channels_second(g, x, layout)
     if not is_floating(x.dtype):
         data = g.cast(data, np.float32)
     if kind == "lp":
@@ -242,7 +242,7 @@ def _pooling(g: Builder, use: Use, x: Value) -> Value:
     if kind == "lp":
         power = attrs["p_value"]
         result = result if power == 1 else g("Sqrt", result) if power == 2 else g.primitives["cbrt"](g, result)
-    return _first(g, result, layout, True)
+    return _channels_second(g, result, layout, True)
 
 
 def _global(g: Builder, x: Value, kind: str) -> Value:

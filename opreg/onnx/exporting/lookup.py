@@ -15,7 +15,7 @@ from .table import Use, says
 _INT64 = np.dtype(np.int64)
 
 
-def _places(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value:
+def _axis_indices(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value:
     """Indices as int64, valid for the axis."""
     indices = g.cast(indices, _INT64)
     length = x.shape[axis]
@@ -33,12 +33,12 @@ def _places(g: Builder, indices: Value, x: Value, axis: int, mode: str) -> Value
 @says("take")
 def _take(g: Builder, use: Use, x: Value, indices: Value) -> Value:
     axis = use.attrs["axis"] % len(x.shape)
-    return g.gather(x, _places(g, indices, x, axis, use.attrs["mode"]), axis)
+    return g.gather(x, _axis_indices(g, indices, x, axis, use.attrs["mode"]), axis)
 
 
 @says("Embedding")
 def _embedding(g: Builder, use: Use, indices: Value, weight: Value) -> Value:
-    return g.gather(weight, _places(g, indices, weight, 0, "clip"), 0)
+    return g.gather(weight, _axis_indices(g, indices, weight, 0, "clip"), 0)
 
 
 @says("pick")
@@ -46,7 +46,7 @@ def _pick(g: Builder, use: Use, x: Value, index: Value) -> Value:
     axis = use.attrs["axis"] % len(x.shape)
     if len(index.shape) < len(x.shape):
         index = g.unsqueeze(index, [axis])
-    result = g("GatherElements", x, _places(g, index, x, axis, use.attrs["mode"]), axis=axis)
+    result = g("GatherElements", x, _axis_indices(g, index, x, axis, use.attrs["mode"]), axis=axis)
     return result if use.attrs["keepdims"] or len(x.shape) == 1 else g.squeeze(result, [axis])
 
 
@@ -361,6 +361,6 @@ def _fourier(g: Builder, use: Use, x: Value) -> Value:
 
 @says("softmax_cross_entropy")
 def _cross_entropy(g: Builder, use: Use, x: Value, label: Value) -> Value:
-    index, places, least = g.cast(label, _INT64), _places(g, label, x, 1, "clip"), math.log(1e-8)
+    index, places, least = g.cast(label, _INT64), _axis_indices(g, label, x, 1, "clip"), math.log(1e-8)
     result = g.squeeze(g("GatherElements", g.log_softmax(x, 1), g.unsqueeze(places, [1]), axis=1), [1])
     return -g.reduce("Sum", g.larger(g.where(g("Equal", index, places), result, least), least), [0])

@@ -55,7 +55,7 @@ def _column(g: Builder, x: Value, number: Value) -> Value:
     return g.unsqueeze(g.gather(x, number, len(x.shape) - 1), [len(x.shape) - 1])
 
 
-def _places(g: Builder, count: int) -> Value:
+def _row_indices(g: Builder, count: int) -> Value:
     """The indices of rows, as a column."""
     return g.constant(np.arange(count, dtype=np.int64).reshape(count, 1))
 
@@ -68,7 +68,7 @@ def _potrf(g: Builder, use: Use, x: Value) -> Value:
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
         result = _column(inner, left, number)
         scaled = result / inner("Sqrt", _row(inner, result, number))
-        below = inner.where(inner.compare("GreaterOrEqual", _places(inner, count), number), scaled, 0.0)
+        below = inner.where(inner.compare("GreaterOrEqual", _row_indices(inner, count), number), scaled, 0.0)
         return left - inner.matmul(below, _transpose(inner, below)), [inner.squeeze(below, [rank - 1])]
 
     _, (columns,) = _rounds(g, np.arange(count), x if lower else _transpose(g, x), column)
@@ -83,7 +83,7 @@ def _solve(g: Builder, x: Value, right: Value, lower: bool) -> Value:
     def row(inner: Builder, number: Value, solved: Value) -> tuple[Value, list[Value]]:
         factors = _row(inner, half, number)
         rest = _row(inner, right, number) - inner.matmul(factors, solved)
-        here = inner.compare("Equal", _places(inner, count), number)
+        here = inner.compare("Equal", _row_indices(inner, count), number)
         return inner.where(here, rest / _column(inner, factors, number), solved), []
 
     found, _ = _rounds(g, np.arange(count) if lower else np.arange(count)[::-1].copy(), right * 0.0, row)
@@ -114,7 +114,7 @@ def _eliminate(g: Builder, x: Value, count: int) -> tuple[Value, Value, Value]:
     rank = len(x.shape)
 
     def column(inner: Builder, number: Value, left: Value) -> tuple[Value, list[Value]]:
-        rows = _places(inner, count)
+        rows = _row_indices(inner, count)
         sizes = inner.where(inner.compare("Less", rows, number), -1.0, inner("Abs", _column(inner, left, number)))
         best = inner("ArgMax", sizes, axis=rank - 2, keepdims=1)
         here, there = inner.compare("Equal", rows, number), inner.compare("Equal", rows, best)

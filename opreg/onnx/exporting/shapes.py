@@ -196,7 +196,7 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
     if len(alone) == 1 and all(part == slice(None) for part in parts if isinstance(part, slice)):  # along one axis
         at = next(i for i, part in enumerate(parts) if part is alone[0])
         axis = at if Ellipsis not in parts[:at] else len(x.shape) - len(parts) + at
-        return g("Gather", x, g.constant(_places(alone[0], x.shape[axis])), axis=axis)
+        return g("Gather", x, g.constant(_indices_from_start(alone[0], x.shape[axis])), axis=axis)
     if any(map(dynamic, x.shape)):
         raise Untranslatable("a subscript of arrays: use take, gather_nd or boolean_mask")
     try:
@@ -206,7 +206,7 @@ def _subscript(g: Builder, use: Use, x: Value) -> Value:
     return g("Gather", g.reshape(x, (product(x.shape),)), g.constant(np.ascontiguousarray(places)), axis=0)
 
 
-def _places(indices: Any, length: Any) -> np.ndarray:
+def _indices_from_start(indices: Any, length: Any) -> np.ndarray:
     """Indices of an axis, counted from its beginning where its length is known."""
     places = np.asarray(indices, np.int64)
     return places if dynamic(length) else np.where(places < 0, places + length, places)

@@ -345,7 +345,7 @@ class Node:
         """The outputs for values of the inputs; bodies look up values of ``outside`` by name."""
         try:
             if self._apply is None:
-                self._apply = self._found()
+                self._apply = self._row_of_node()
             results = self._apply(inputs, outside)
         except Exception as error:
             note(error, f"{self.model.name}: {self.title}")
@@ -356,7 +356,7 @@ class Node:
             raise self.model.fail(self.title, f"{len(self.outputs)} outputs are named, the operator has {len(results)}")
         return results
 
-    def _found(self) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
+    def _row_of_node(self) -> Callable[[Sequence[Any], Mapping[str, Any]], Any]:
         """The row that applies this node."""
         function = self.model.functions.get((self.domain, self.op_type, getattr(self.proto, "overload", "")))
         if function is not None:

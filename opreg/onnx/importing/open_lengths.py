@@ -75,7 +75,7 @@ def _cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     return x if dtype.kind in "iu" or dtype in (np.float32, np.float64) else None
 
 
-def _each(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+def _elementwise(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     """A scalar function as a function of arrays; the result is ANY if an argument is dynamic."""
 
     def of_arrays(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
@@ -102,11 +102,12 @@ _RULES: dict[str, Callable[..., np.ndarray | None]] = {
     "Concat": lambda *xs, dim, num_args: np.concatenate(xs, dim),
     "broadcast_add": np.add, "broadcast_sub": np.subtract, "broadcast_mul": np.multiply,
     "_npi_add": np.add, "_npi_subtract": np.subtract, "_npi_multiply": np.multiply, "negative": np.negative,
-    "_npi_floor_divide": _each(lambda a, b: a // b if b else ANY), "_npi_logical_and": _each(lambda a, b: a and b),
-    "_npi_not_equal_scalar": _each(lambda a, scalar: a != scalar),
+    "_npi_floor_divide": _elementwise(lambda a, b: a // b if b else ANY),
+    "_npi_logical_and": _elementwise(lambda a, b: a and b),
+    "_npi_not_equal_scalar": _elementwise(lambda a, scalar: a != scalar),
     "_npi_equal": np.frompyfunc(_equal, 2, 1), "_npi_where": np.frompyfunc(
         lambda condition, a, b: ANY if is_open(condition) else a if condition else b, 3, 1),
-    "_npi_less_scalar": _each(lambda a, scalar: a < scalar),
+    "_npi_less_scalar": _elementwise(lambda a, scalar: a < scalar),
 }
 
 

@@ -46,7 +46,7 @@ def redraw_dropout(program: Program) -> Program:
                                 Spec((2,), DRAW))]
             draws[mask] = claims[0], 0
         data = next(entry for entry in node.inputs if entry != mask)
-        product = Node(dropped, node.name, _numbers(program, mask), [became.get(data, data), draws[mask]],
+        product = Node(dropped, node.name, _dropout_scalars(program, mask), [became.get(data, data), draws[mask]],
                        tags=node.tags, where=node.where)
         became[node, 0] = product, 0
         return [*claims, _new_node(program, product, node, program.specs[node][0])]
@@ -76,7 +76,7 @@ def _multiplies(program: Program, node: Node, mask: Entry) -> bool:
             and all(spec == specs[0] for spec in specs) and program.contexts[node] == program.contexts[mask[0]])
 
 
-def _numbers(program: Program, mask: Entry) -> dict[str, float]:
+def _dropout_scalars(program: Program, mask: Entry) -> dict[str, float]:
     """The probability to keep an element, and the factor of kept elements, both rounded as in a mask."""
     part, dtype = part_of(program, mask[0]), program.specs[mask[0]][1].dtype
     assert isinstance(part, DroppedWeights)

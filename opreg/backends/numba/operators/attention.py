@@ -301,7 +301,7 @@ class _Operands:
                           self.features, chunk, self.rows, self.columns, work_size, share, self.causal, *steps,
                           self.heads, *self.drop, self.dtype.itemsize, cuts, self.batch * self.heads,
                           self.filled], np.int64)
-        return list(calls_of_parts(function, table, threads.stretches(units, share), [*operands, table]))
+        return list(calls_of_parts(function, table, threads.chunks(units, share), [*operands, table]))
 
     def up(self) -> tuple[int, int, int]:
         """The columns of a block, features and size, rounded up to whole panels."""

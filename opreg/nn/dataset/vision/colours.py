@@ -269,7 +269,7 @@ class AutoContrast(Checked):
     def _table(self, counts: np.ndarray) -> np.ndarray:
         counts[self._ignore] = 0
         cut = int(self._cutoff / np.float32(100) * np.float32(counts.sum()))
-        low, high = (self._first(histogram, cut) for histogram in (counts, counts[::-1]))
+        low, high = (self._first_kept_byte(histogram, cut) for histogram in (counts, counts[::-1]))
         high = 255 - high
         every = np.arange(256)
         if high <= low:
@@ -278,7 +278,7 @@ class AutoContrast(Checked):
         return np.clip((every.astype(np.float32) * scale + -low * scale).astype(np.int32), 0, 255).astype(np.uint8)
 
     @staticmethod
-    def _first(counts: np.ndarray, cut: int) -> int:
+    def _first_kept_byte(counts: np.ndarray, cut: int) -> int:
         """The first byte of which pixels are left after the cut."""
         above = np.cumsum(counts) > cut
         return int(above.argmax()) if above.any() else 255

@@ -26,7 +26,7 @@ _MANY, _UNROLLED = 1 << 16, 1 << 15
 _ENDLESS = "it has no greatest number of rounds that could be reached"
 
 
-def _one(node: Node, array: Any, what: str) -> Any:
+def _single_number(node: Node, array: Any, what: str) -> Any:
     """The single number of an array that decides what a node runs.
 
     Raises
@@ -44,7 +44,7 @@ def _one(node: Node, array: Any, what: str) -> Any:
 @row("If")
 def branch(node: Node, condition: Given, *, then_branch: Graph, else_branch: Graph) -> Any:
     try:
-        truth = bool(_one(node, node.host(condition), "condition"))
+        truth = bool(_single_number(node, node.host(condition), "condition"))
     except UnknownNumbers:
         def side(graph: Graph) -> Any:
             return lambda: tuple([node.lift(value) for value in node.body(graph, [])])
@@ -67,7 +67,7 @@ def _stack_results(node: Node, values: Sequence[Any], info: Any, axis: int = 0) 
 
 @row("Loop")
 def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) -> Any:
-    rounds = None if most is None else int(_one(node, most, "number of rounds"))
+    rounds = None if most is None else int(_single_number(node, most, "number of rounds"))
     bounded = rounds is not None and rounds <= MOST
     if STATE.trace is not None and rounds is not None and 1 < rounds <= MOST:
         for one_node in (_loop_of_known_length, _conditional):
@@ -75,7 +75,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
                 return one_node(node, rounds, condition, states, body)
             except OpError:  # a body that cannot be one node is unrolled, which raises the error otherwise
                 pass
-    on = condition is None or bool(_one(node, node.host(condition), "condition"))
+    on = condition is None or bool(_single_number(node, node.host(condition), "condition"))
     carried, count, step = list(states), len(states), 0
     before, since, watched = carried, 0, not bounded and _repeats(body)
     columns: list[list[Any]] = [[] for _ in body.outputs[1 + count:]]
@@ -83,7 +83,7 @@ def loop(node: Node, most: Host, condition: Given, *states: Given, body: Graph) 
         if STATE.trace is not None:
             _count_unrolled(node, body)
         results = node.body(body, [np.array(step, np.int64), np.array(True), *carried])
-        on = bool(_one(node, node.host(results[0]), "condition"))
+        on = bool(_single_number(node, node.host(results[0]), "condition"))
         fixed = _fixed_condition(body) if on and not bounded and step == 0 else None
         if fixed is not None:
             raise ArgumentError(f"Loop: it never ends: no iteration changes its condition {fixed!r}, and {_ENDLESS}")
@@ -156,14 +156,14 @@ def _loop_of_known_length(node: Node, rounds: int, condition: Any, states: Seque
         If the condition is known only when the graph runs, or is false, or if the rounds are too many to be numbered
         in a constant.
     """
-    if condition is not None and not _one(node, node.host(condition), "condition"):
+    if condition is not None and not _single_number(node, node.host(condition), "condition"):
         raise UnknownNumbers("no round")
     if rounds > _MANY:
         raise UnknownNumbers("values of many iterations")
 
     def step(carried: Any, number: Any) -> tuple[Any, Any]:
         on, *results = node.body(body, [number, np.array(True), *carried])
-        if not _one(node, node.host(on), "condition"):
+        if not _single_number(node, node.host(on), "condition"):
             raise UnknownNumbers("one round")
         lifted = [node.lift(value) for value in results]
         return tuple(lifted[:len(states)]), tuple(lifted[len(states):])

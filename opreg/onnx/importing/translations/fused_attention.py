@@ -244,7 +244,7 @@ def group_query_attention(
 
 
 def _cache_length(node: Node, total: int, past: Any, new: Any) -> int:
-    """Number of keys in the cache after a step: ``total``, or the length of the cache before it if that is more.
+    """Number of keys in the cache after a step: the larger of ``total`` and the length of the cache before the step.
 
     Raises
     ------

@@ -142,7 +142,8 @@ def fused_gemm(node: Node, a: Any, b: Any, c: Any = None, *, activation: str = "
 @row("FusedMatMul", domain=DOMAIN)
 def fused_mat_mul(node: Node, a: Any, b: Any, *, alpha: float = 1.0, transA: int = 0, transB: int = 0,
                   transBatchA: int = 0, transBatchB: int = 0) -> Any:
-    product = mat_mul(node, _turned(node, a, transA, transBatchA), _turned(node, b, transB, transBatchB))
+    product = mat_mul(node, _transposed_factor(node, a, transA, transBatchA),
+                      _transposed_factor(node, b, transB, transBatchB))
     return product if alpha == 1 else product * alpha
 
 
@@ -151,7 +152,7 @@ def transpose_mat_mul(node: Node, a: Any, b: Any, *, alpha: float = 1.0, transA:
     return fused_mat_mul(node, a, b, alpha=alpha, transA=transA, transB=transB)
 
 
-def _turned(node: Node, x: Any, last: int, first: int) -> Any:
+def _transposed_factor(node: Node, x: Any, last: int, first: int) -> Any:
     """A factor with its last two axes exchanged; before, its first axis is moved behind those of the batch."""
     rank = node.rank(x)
     if rank < 2 or not (last or first):

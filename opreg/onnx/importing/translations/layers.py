@@ -132,7 +132,7 @@ class _Windows:
         self.places: list[np.ndarray] = []
         for i in range(count):
             span = (kernel[i] - 1) * self.dilations[i] + 1
-            outs = _places(self.lengths[i], span, self.strides[i], self.before[i], self.behind[i], ceil_mode)
+            outs = _window_count(self.lengths[i], span, self.strides[i], self.before[i], self.behind[i], ceil_mode)
             self.places.append(np.arange(outs)[:, None] * self.strides[i] + np.arange(kernel[i]) * self.dilations[i])
 
     def of(self, node: Node, x: Any, fill: Any) -> Any:
@@ -185,7 +185,7 @@ def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, 
     strides = strides or [1] * count
     before, behind = window_pads(node, x, kernel, strides, [1] * count, auto_pad, pads)
     lengths = node.lengths(x)[-count:] if ceil_mode or before != behind else (ANY,) * count
-    wanted = [_places(*each, ceil_mode) for each in zip(lengths, kernel, strides, before, behind)]
+    wanted = [_window_count(*each, ceil_mode) for each in zip(lengths, kernel, strides, before, behind)]
     if ceil_mode and any(length is ANY and stride + pad > size
                          for length, stride, pad, size in zip(lengths, strides, behind, kernel)):
         return None  # the last window may begin in the padding at the end
@@ -212,7 +212,7 @@ def _pooled(node: Node, x: Any, kind: str, kernel: Sequence[int], strides: Any, 
     return result
 
 
-def _places(length: Any, kernel: int, stride: int, before: int, behind: int, ceil_mode: int) -> Any:
+def _window_count(length: Any, kernel: int, stride: int, before: int, behind: int, ceil_mode: int) -> Any:
     """The number of windows along an axis; None for a dynamic length."""
     if length is ANY:
         return None

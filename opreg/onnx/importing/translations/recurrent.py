@@ -38,7 +38,7 @@ def activation(name: str, alphas: Iterator[float], betas: Iterator[float]) -> Ca
 
 
 class _Layer:
-    """Common to the three kinds of layers: directions, steps, sequence lengths, activations."""
+    """The base of the three kinds of layers, with directions, steps, sequence lengths and activations."""
 
     def __init__(self, node: Node, defaults: Sequence[str], direction: str, activations: Any, alphas: Any, betas: Any,
                  clip: float | None, layout: int):

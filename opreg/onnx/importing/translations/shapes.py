@@ -120,7 +120,7 @@ def reshape(node: Node, x: Given, shape: Given, *, allowzero: int = 0) -> Any:
             codes = [-1 if is_open(code) else rest if code == -1 else code for code in codes]
             return reshape_value(node, node.lift(x), tuple(codes))
     if open_codes and 0 not in closed and all(
-            _is_own(x, code, axis) for axis, code in enumerate(codes) if is_open(code)):
+            _is_axis_length(x, code, axis) for axis, code in enumerate(codes) if is_open(code)):
         return reshape_value(node, node.lift(x), tuple([0 if is_open(code) else code for code in codes]))
     shape = node.host(shape)
     if isinstance(x, np.ndarray) and not computes(x.dtype):
@@ -135,7 +135,7 @@ def open_shape(node: Node, shape: Any) -> list[Any]:
     return list(result) if result is not None and result.ndim == 1 and any(map(is_open, result)) else []
 
 
-def _is_own(x: Any, length: Any, axis: int) -> bool:
+def _is_axis_length(x: Any, length: Any, axis: int) -> bool:
     """Whether a dynamic length is that of an axis."""
     return isinstance(length, Length) and length.is_of(x) and length.axis == axis
 
