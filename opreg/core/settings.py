@@ -6,7 +6,6 @@ import ast
 import inspect
 import math
 import operator
-import os
 import re
 import textwrap
 import types
@@ -17,8 +16,8 @@ from ..errors import ArgumentError, is_ours, unknown_keyword
 from .annotations import expected_words, is_number
 from .named_errors import named
 
-__all__ = ["Checked", "CheckedMethods", "dimensions", "environment_number", "flag", "named_methods", "number",
-           "pattern", "real_number", "whole_number"]
+__all__ = ["Checked", "CheckedMethods", "dimensions", "flag", "named_methods", "number", "pattern",
+           "real_number", "whole_number"]
 
 C = TypeVar("C", bound=type)
 
@@ -100,29 +99,6 @@ def real_number(what: str, value: Any, least: float = 0.0, most: float = math.in
     1.0
     """
     return float(number(what, value, least, most, inside))
-
-
-def environment_number(name: str, default: str, least: float = 0.0, inside: bool = False) -> float:
-    """The number in an environment variable; see ``number``.
-
-    Raises
-    ------
-    ArgumentError
-        The text is no number, or out of range.
-
-    Examples
-    --------
-    >>> environment_number("OPREG_NO_SUCH_VARIABLE", "300")
-    300.0
-    """
-    text = os.environ.get(name, default)
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not (least < value if inside else least <= value):
-        raise ArgumentError(f"{name}={text!r}: expected a number{_bounds(least, math.inf, inside)}")
-    return value
 
 
 def flag(what: str, value: Any) -> bool:

@@ -14,8 +14,8 @@ from typing import Any
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
+from ..core import environment
 from ..core.named_errors import name_errors
-from ..core.settings import environment_number
 from ..errors import ArgumentError, did_you_mean
 from .async_store import KIND as _ASYNC
 from .async_store import AsyncKVStore
@@ -79,7 +79,7 @@ def create(name: str = "local") -> KVStoreBase:
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]
                     ) -> tuple[KVStoreBase | None, bool]:
     """A store, or None if one device needs none, and whether the weights are updated in it, decided as in MXNet."""
-    on_store = bool(environment_number("MXNET_UPDATE_ON_KVSTORE", "1"))
+    on_store = environment.switch("MXNET_UPDATE_ON_KVSTORE", True)
     store: KVStoreBase | None
     if isinstance(kvstore, str):
         alone = num_device == 1 and "dist" not in kvstore and kvstore != "horovod"
