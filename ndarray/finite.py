@@ -19,7 +19,7 @@ import numpy as np
 
 from opreg.core.cache import cached
 from opreg.core.chosen import Chosen
-from opreg.core.environment import setting_reader
+from opreg.core.environment import SWITCH, setting_reader
 from opreg.core.launch import Call
 from opreg.core.mode import quiet
 from opreg.core.op import Op
@@ -59,7 +59,7 @@ def check_setting(choice: bool | str | None = None) -> bool | str:
     if choice is None:
         choice = _INHERITED.value
     if choice is None:
-        choice = environment_setting()
+        return environment_setting()
     if choice not in (False, True, "debug"):
         raise ArgumentError(f"check_numbers={choice!r}: expected True, False or 'debug'")
     return choice
@@ -76,8 +76,10 @@ def environment_setting() -> bool | str:
 @cached(16)
 def _setting_value(value: object) -> bool | str:
     """The setting for a value as ``os.environ`` stores it."""
-    text = "" if value is None else os.environ.decodevalue(value).strip().lower()  # type: ignore[arg-type]
-    return {"": False, "0": False, "1": True, "true": True, "false": False}.get(text, text)
+    text = "" if value is None else os.environ.decodevalue(value).strip()  # type: ignore[arg-type]
+    if text.lower() not in ("", "debug", *SWITCH):
+        raise ArgumentError(f"OPREG_CHECK_NUMBERS={text!r}: expected 1, 0 or debug")
+    return "debug" if text.lower() == "debug" else SWITCH.get(text.lower(), False)
 
 
 def inherit_choice(choice: bool | str) -> AbstractContextManager[None]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import numpy as np
 
+from opreg.core import environment
 from opreg.core.steps import Recorder
 from opreg.typing import Array, ArrayModule
 
@@ -23,7 +23,7 @@ def recorder(xp: ArrayModule, device: int) -> Recorder | None:
     >>> recorder(np, 0) is None
     True
     """
-    if xp is np or os.environ.get("OPREG_REPLAY", "") == "0":
+    if xp is np or not environment.switch("OPREG_REPLAY", True):
         return None
     recorders = (module.recorder(xp, device) for module in modules("replay"))
     return next((recorder for recorder in recorders if recorder is not None), None)

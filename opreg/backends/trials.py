@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from opreg.core import threads
+from opreg.core import environment, threads
 from opreg.core.locks import rlock
 from opreg.core.processor import processor
 
@@ -44,7 +43,7 @@ class Choice(NamedTuple):
 
 def are_allowed() -> bool:
     """Whether trials are allowed."""
-    return os.environ.get("OPREG_TUNE") != "0"
+    return environment.switch("OPREG_TUNE", True)
 
 
 def faster(question: str, usual: str, alternative: str, ways: Mapping[str, Callable[[], object]], apart: bool = False

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self, TextIO, TypeVar
 
+from . import environment
+
 __all__ = ["Line", "counted", "duration", "is_enabled", "is_rewritable", "print_above", "progress_text"]
 
 #: Seconds between two updates of the line, and seconds that ``counted`` waits before it shows a line at all.
@@ -47,10 +49,7 @@ def _is_notebook(stream: object) -> bool:
 
 def is_enabled(progress: bool | None = None) -> bool:
     """Whether to write a line: by the argument, else by the environment variable, else if a line can be rewritten."""
-    if progress is not None:
-        return progress
-    setting = os.environ.get("OPREG_PROGRESS", "")
-    return setting != "0" if setting else is_rewritable(sys.stderr)
+    return environment.switch("OPREG_PROGRESS", is_rewritable(sys.stderr)) if progress is None else progress
 
 
 def duration(seconds: float) -> str:

@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager
 
 from ..errors import ArgumentError
+from . import environment
+from .cache import cached
 from .chosen import Chosen
 from .environment import setting_reader
 
@@ -16,8 +17,12 @@ __all__ = ["tf32", "with_tf32"]
 
 _INHERITED: Chosen[bool] = Chosen()
 _STORED = setting_reader("OPREG_TF32")
-# Values that do not allow TF32, as ``os.environ`` stores them.
-_REFUSING = {None, *map(os.environ.encodevalue, ("", "0"))}
+
+
+@cached(16)
+def _is_allowed(stored: object) -> bool:
+    """Whether the current value of the variable allows TF32; ``stored`` is that value, as ``os.environ`` stores it."""
+    return environment.switch("OPREG_TF32", False)
 
 
 def tf32(choice: bool | None = None) -> bool:
@@ -37,7 +42,8 @@ def tf32(choice: bool | None = None) -> bool:
     if choice is None:
         choice = _INHERITED.value
     if choice is None:
-        choice = _STORED() not in _REFUSING
+        stored = _STORED()
+        choice = False if stored is None else _is_allowed(stored)
     if not isinstance(choice, bool):
         raise ArgumentError(f"tf32={choice!r}: expected True, False or None")
     return choice

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..typing import Array, ArrayModule
+from . import environment
 from .locks import lock
 from .processor import processor
 
@@ -43,11 +44,9 @@ _BUFFER = 1024
 @functools.cache
 def count() -> int:
     """The number of threads that work, the caller's included."""
-    for name in ("OPREG_NUM_THREADS", "OMP_NUM_THREADS"):
-        text = os.environ.get(name, "").strip()
-        if text.isdigit() and int(text) > 0:
-            return int(text)
-    return processor().cores
+    text = os.environ.get("OMP_NUM_THREADS", "").strip()  # other libraries take lists of numbers, too
+    others = int(text) if text.isdigit() and int(text) > 0 else processor().cores
+    return int(environment.number("OPREG_NUM_THREADS", others, above=0, whole=True))
 
 
 def _cores() -> set[int]:

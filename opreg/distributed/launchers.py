@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from ..core import environment
+
 __all__ = ["number_of_launcher", "count_processes", "RANKS", "SIZES", "LOCAL_RANKS", "LOCAL_SIZES"]
 
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -21,7 +23,7 @@ def number_of_launcher(names: Sequence[str], default: int) -> int:
     >>> number_of_launcher(("NOBODY_SAYS",), 7)
     7
     """
-    return int(next((os.environ[name] for name in names if name in os.environ), default))
+    return next((_whole(os.environ, name) for name in names if name in os.environ), default)
 
 
 def count_processes(environ: Mapping[str, str]) -> int:
@@ -32,5 +34,9 @@ def count_processes(environ: Mapping[str, str]) -> int:
     >>> count_processes({"PMI_SIZE": "4"}), count_processes({})
     (4, 1)
     """
-    slurm = int(environ.get("SLURM_NTASKS", "1")) if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
-    return max([slurm, *(int(environ[name]) for name in SIZES if name in environ)])
+    slurm = _whole(environ, "SLURM_NTASKS") if "SLURM_PROCID" in environ and "SLURM_STEP_ID" in environ else 1
+    return max([slurm, *(_whole(environ, name) for name in SIZES if name in environ)])
+
+
+def _whole(environ: Mapping[str, str], name: str) -> int:
+    return int(environment.number(name, 1, -1, True, environ))

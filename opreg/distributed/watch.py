@@ -20,6 +20,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from ..core import environment
 from ..core.named_errors import name_errors
 from ..errors import ArgumentError, RankError
 
@@ -35,7 +36,7 @@ _PATIENCE, _LOOK, _GRACE = 1.0, 0.05, 5.0
 #: Seconds of busy waiting before the processor is released, and the longest pause after that.
 _SPIN, _PAUSE = 200e-6, 1e-3
 
-_SETTINGS = {"timeout": float(os.environ.get("OPREG_DISTRIBUTED_TIMEOUT", "300"))}
+_SETTINGS = {"timeout": environment.number("OPREG_DISTRIBUTED_TIMEOUT", 300.0, above=0)}
 
 
 def timeout() -> float:

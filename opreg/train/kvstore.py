@@ -8,13 +8,13 @@ the base class.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opreg.ndarray.ndarray import NDArray
 
 from ..aliases import inner
+from ..core import environment
 from ..core.named_errors import name_errors
 from ..errors import ArgumentError, did_you_mean
 from .async_store import KIND as _ASYNC
@@ -79,7 +79,7 @@ def create(name: str = "local") -> KVStoreBase:
 def _create_kvstore(kvstore: KVStoreBase | str | None, num_device: int, arg_params: Mapping[str, NDArray]
                     ) -> tuple[KVStoreBase | None, bool]:
     """A store, or None if one device needs none, and whether the weights are updated in it, decided as in MXNet."""
-    on_store = bool(int(os.environ.get("MXNET_UPDATE_ON_KVSTORE", "1")))
+    on_store = environment.switch("MXNET_UPDATE_ON_KVSTORE", True)
     store: KVStoreBase | None
     if isinstance(kvstore, str):
         alone = num_device == 1 and "dist" not in kvstore and kvstore != "horovod"

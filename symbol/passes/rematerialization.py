@@ -16,9 +16,9 @@ of a chain at once.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 
+from opreg.core import environment
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.op import Op
 from opreg.core.tracing import RuleTracer
@@ -41,7 +41,7 @@ def recompute_setting(choice: bool | str | None) -> bool | str:
     """The results to compute again: none (False), cheap ones (True), or ``"all"``. With None, the environment variable
     decides."""
     if choice is None:
-        return os.environ.get("MXNET_BACKWARD_DO_MIRROR", "").strip().lower() in ("1", "true")
+        return environment.switch("MXNET_BACKWARD_DO_MIRROR", False)
     if choice not in (False, True, "all"):
         raise ArgumentError(f"recompute={choice!r}: expected True, False or 'all'")
     return choice

@@ -491,7 +491,7 @@ def test_an_error_in_a_part_leaves_as_itself_when_all_have_ended(many):
 
 @pytest.mark.parametrize(("variables", "expected"), [
     ({"OPREG_NUM_THREADS": "3", "OMP_NUM_THREADS": "5"}, 3), ({"OMP_NUM_THREADS": "5"}, 5),
-    ({"OPREG_NUM_THREADS": "none", "OMP_NUM_THREADS": "4"}, 4)])
+    ({"OPREG_NUM_THREADS": " ", "OMP_NUM_THREADS": "4"}, 4)])
 def test_environment_variables_set_the_number_of_threads(monkeypatch, variables, expected):
     for name in ("OPREG_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
