@@ -8,7 +8,6 @@ has a better one.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -34,8 +33,8 @@ F = TypeVar("F", bound=Callable[..., Sets])
 
 #: The instructions of a mean; the first one is those of a sum.
 _MEAN = [("row_sum", (0,)), ("row_size", ()), ("divide", (1, 2))]
-#: The number of rows from which on their sum is the sum of blocks.
-_MANY = 8192
+#: The number of rows from which on their sum is the sum of blocks, and the number of rows of a block.
+_MANY, _BLOCK = 1 << 15, 2048
 
 
 def looped(op: Op) -> Callable[[F], F]:
@@ -149,7 +148,7 @@ def _sum_by_product(loop: Loop, xp: ArrayModule, like: Array) -> Callable[..., A
     a twentieth of the time of ufuncs. Many rows are added in blocks on the host, so that fewer digits are lost."""
     count, columns = loop.view[1:]
     if xp is np and count >= _MANY:
-        return functools.partial(_sum_in_blocks, np.ones(math.isqrt(count), like.dtype))
+        return functools.partial(_sum_in_blocks, np.ones(_BLOCK, like.dtype))
     ones = xp.ones(count, like.dtype)
     return functools.partial(multiplier(xp, ones, like.reshape(count, columns)), ones)
 
@@ -159,7 +158,7 @@ def _sum_in_blocks(ones: Array, rows: Array, out: Array | None = None) -> Array:
     left = len(rows) % len(ones)
     sums = np.matmul(ones, rows[:len(rows) - left].reshape(-1, len(ones), rows.shape[1]))
     if left:
-        sums[0] += np.add.reduce(rows[-left:])
+        sums[0] += np.matmul(ones[:left], rows[-left:])
     return np.add.reduce(sums, 0, None, out)  # type: ignore[arg-type]
 
 
