@@ -157,7 +157,7 @@ class Cell(ParameterContainer, Checked, NotebookTable):
                 raise wrong from None
             if attributes["_plain"]:
                 self._explain(error, args, kwargs)
-            if any(hasattr(each, "list_arguments") for each in (*args, *kwargs.values())):
+            if any(map(_is_symbol, (*args, *kwargs.values()))):
                 note(error, "a Cell takes tensors, not symbols: cell.to_symbol(*examples) converts the Cell to a "
                             "symbol")
             note(error, f"in Cell {self.path}")
@@ -184,6 +184,10 @@ class Cell(ParameterContainer, Checked, NotebookTable):
     def _run_with_all(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run casts, hooks, bprop and ``construct``."""
         attributes, kinds = self.__dict__, self._hooks
+        if (attributes["_has_bprop"] or kinds["backward"] or kinds["backward_pre"]) and any(
+                map(_is_symbol, (*args, *kwargs.values()))):
+            raise ArgumentError(f"{self.path}: the graph of a symbol would have neither the Cell's bprop nor its "
+                                "backward hooks")
         if attributes["_cast"] is not None:
             args, kwargs = converted((args, kwargs), attributes["_cast"])
         called = args, kwargs
@@ -548,3 +552,7 @@ def _arity(construct: Callable[..., Any]) -> int:
         return -1
     plain = all(p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
     return len(parameters) if plain else -1
+
+
+def _is_symbol(value: object) -> bool:
+    return hasattr(value, "list_arguments")

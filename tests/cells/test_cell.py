@@ -703,3 +703,23 @@ def test_operators_of_cells_record_their_line_in_the_program():
         y = hooked(y)
     inside, inside_hook = (each.__code__.co_firstlineno + 1 for each in (Exponentials.construct, hook))
     assert _noted(y) == {"relu": line + 1, "exp": inside, "tanh": line + 1, "sigmoid": line + 2, "sin": inside_hook}
+
+
+def test_a_symbol_is_refused_where_its_graph_would_lose_the_gradient_of_a_cell():
+    class Seven(nn.Cell):
+        def construct(self, x):
+            return x * 2
+
+        def bprop(self, x, out, dout):
+            return (dout * 7,)
+
+    hooked = nn.ReLU()
+    hooked.register_backward_hook(lambda cell, grad_inputs, grad_outputs: grad_inputs)
+    for cell in (Seven(), hooked):
+        with pytest.raises(ms.errors.ArgumentError, match="neither the Cell's bprop nor its backward hooks") as caught:
+            cell(ms.sym.var("x"))
+        assert "cell.to_symbol" in "".join(caught.value.__notes__)
+    executor = Seven().to_symbol(ms.Tensor([1.0])).simple_bind(ms.cpu(), x=(1,))
+    executor.forward(is_train=True)
+    executor.backward(ms.nd.ones(1))
+    assert executor.grad_arrays[0].asnumpy() == 7
