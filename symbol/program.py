@@ -135,9 +135,10 @@ class Program:
         As in ``bound``, extended by the passes; after the last pass, every node has specs and a context.
     pinned : dict of Entry to array
         Intermediate results that must be computed in these arrays.
-    outside : dict of BodyReads or int to (str, function), or None
+    outside : dict of BodyReads or int to (str, function, list), or None
         The reads of users' functions outside of themselves while the program was made: for each the name of its
-        operator, and a function that tells whether these values have changed; None if these reads are not recorded.
+        operator, a function that tells whether these values have changed, and the attributes of the nodes; None if
+        these reads are not recorded.
     """
 
     bound: Bound
@@ -152,7 +153,7 @@ class Program:
     backward: bool | None = None
     watched: bool = False
     pinned: dict[Entry, Array] = field(default_factory=dict)
-    outside: dict[Any, tuple[str, Check | None]] | None = field(default_factory=dict)
+    outside: dict[Any, tuple[str, Check | None, list[Any]]] | None = field(default_factory=dict)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
@@ -171,27 +172,38 @@ class Program:
             reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
             if reads is not None and reads.version() is None:
                 opaque.append(node)
-            elif reads is not None and reads not in outside:
-                outside[reads] = _title(node), reads.check()
+            elif reads is not None:
+                if reads not in outside:
+                    outside[reads] = _title(node), reads.check(), []
+                outside[reads][2].append(node.attrs)
         if not opaque:
             return trace()
         title = " and ".join(dict.fromkeys(map(_title, opaque)))
         result, check = OBSERVED.function(title, trace)
-        outside[len(outside)] = title, check  # a node's gradient and its body are two traces
+        # a node's gradient and its body are two traces
+        outside[len(outside)] = title, check, [node.attrs for node in opaque]
         return result
 
     def changed_outside(self) -> Check | None:
-        """A function that names a recorded value that has changed, if any; None if there are no such values. Bodies
-        that change what they read, such as a log, are left out, since otherwise every run would build the program
-        again."""
-        checks = []
-        for title, check in ({} if self.outside is None else self.outside).values():
+        """A function that names a recorded value that has changed, if any; None if there are no such values.
+
+        A gradient rule that changes what it reads has given the gradients of the first run; the second run builds a
+        program that calls it each time. Bodies that change what they read, such as a log, are left out, since otherwise
+        every run would build the program again.
+        """
+        checks: list[Check] = []
+        for title, check, uses in ({} if self.outside is None else self.outside).values():
             label = None if check is None else check()
-            if label is not None:
+            changing = [use for use in uses if use.rule_changes]
+            if label is None:
+                checks += [] if check is None else [check]
+            elif changing:
+                for use in changing:
+                    use.calls_rule = True
+                checks.append(_from_second_call(label))
+            else:
                 warn(f"{title} changes {label} while it is traced, so later changes of it would have no effect. Leave "
                      f"traced off, so that the function runs each time")
-            elif check is not None:
-                checks.append(check)
         return functools.partial(_first_change, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property
@@ -280,6 +292,12 @@ def _first_change(checks: Iterable[Check]) -> str | None:
         if label is not None:
             return label
     return None
+
+
+def _from_second_call(label: str) -> Check:
+    """A check that names a change, but not in its first call, which is before the first run."""
+    labels = iter([None])
+    return lambda: next(labels, label)
 
 
 def _title(node: Node) -> str:

@@ -80,11 +80,11 @@ class DefinedFunction(UsersSchema):
         """The function."""
         return self.rule.function
 
-    def traced_code(self) -> list[Any]:
-        """The function, where it is traced, and its gradient rule."""
+    @property
+    def rule_code(self) -> Any:
+        """The declared gradient rule."""
         rule = self.op.rules.grad
-        return [*([self.rule.function] if self.op.traits.traced else []),
-                *([rule.function] if isinstance(rule, Rule) else [])]
+        return rule.function if isinstance(rule, Rule) else None
 
     def follow_defaults(self) -> None:
         """Read the defaults of the attributes again if a program has changed them."""
@@ -181,7 +181,7 @@ class FunctionUse(Use):
 
     def outside(self) -> OutsideValues:
         """Reads of the function, where it is traced, and of its gradient rule."""
-        return self.defined.reads()
+        return self.defined.reads(not self.calls_rule)
 
     # ---------------------------------------------------------------------------------------------- dtypes
 

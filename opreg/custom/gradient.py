@@ -66,22 +66,28 @@ class UsersSchema(Schema):
     """
 
     op: Op
-    _reads: tuple[object, OutsideValues] | None = None
+    _reads: tuple[list[Any], OutsideValues] | None = None
 
     @property
     def written(self) -> Any:
         """The function or the class that the user has written."""
         raise NotImplementedError
 
-    def traced_code(self) -> list[Any]:
-        """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
+    @property
+    def rule_code(self) -> Any:
+        """The function or method that is the user's gradient rule; None if there is none."""
         raise NotImplementedError
 
-    def reads(self) -> OutsideValues:
-        """Reads of the traced code. They are determined anew when another gradient rule is declared."""
-        rule = self.op.rules.grad
-        if self._reads is None or self._reads[0] is not rule:
-            self._reads = rule, READS.function(self.traced_code())
+    def traced_code(self, with_rule: bool = True) -> list[Any]:
+        """Functions and classes that are traced when the operator, or its gradient, becomes a part of a graph."""
+        return [*([self.written] if self.op.traits.traced else []),
+                *([self.rule_code] if with_rule and self.rule_code is not None else [])]
+
+    def reads(self, with_rule: bool = True) -> OutsideValues:
+        """Reads of the traced code. They are determined anew when this is other code."""
+        code = self.traced_code(with_rule)
+        if self._reads is None or self._reads[0] != code:
+            self._reads = code, READS.function(code)
         return self._reads[1]
 
 
@@ -98,12 +104,16 @@ class Use(Attributes):
         Prepared eager calls of a function.
     derived : bool
         Whether the operator is the derivative of a body.
+    rule_changes : bool
+        Whether the gradient rule has changed a value that it reads, such as a counter, while it was traced.
+    calls_rule : bool
+        Whether graphs call the gradient rule in each run, since a trace of it would keep the first value.
     """
 
     op: Op
     memo: dict
     runs: dict
-    derived = False
+    derived = rule_changes = calls_rule = False
 
     @functools.cached_property
     def gradients(self) -> dict[tuple[bool, ...], GradientUse]:
@@ -189,13 +199,19 @@ UserRule = Callable[[OutGrads, Sequence[Value], Sequence[Value], Sequence[bool],
 def by_rule(rule: UserRule, use: Use, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
     """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements."""
-    try:
-        if MODE.recording and outs and hasattr(outs[0], "_data"):  # does the rule read elements?
-            _rehearse(rule, g, ins, outs, needs, is_train)
-        return rule(g, ins, outs, needs, is_train)
-    except NeedsNumbers:
-        count = len(use.op.signature.arguments(use))
-        return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
+    reads = None if outs and hasattr(outs[0], "_data") else use.outside()
+    check = None if reads is None else reads.check()
+    if not use.calls_rule or reads is None:
+        try:
+            if reads is None and MODE.recording:  # does the rule read elements?
+                _rehearse(rule, g, ins, outs, needs, is_train)
+            return rule(g, ins, outs, needs, is_train)
+        except NeedsNumbers:
+            pass
+        finally:
+            use.rule_changes = check is not None and check() is not None
+    count = len(use.op.signature.arguments(use))
+    return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
 
 
 def _rehearse(rule: UserRule, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
@@ -278,13 +294,13 @@ class GradientUse(Use):
             "traced with traced=True")
 
 
-def _gradient(forward: Op, derived: bool, visible: int) -> Op:
+def _gradient(forward: Op, derived: bool, traced: bool, visible: int) -> Op:
     """Make the gradient operator of a user's operator."""
     op = Op(f"_gradient_{forward.name}", AS_GIVEN, AttrsRule(GradientUse.arguments),
             outputs=AttrsRule(lambda use: tuple([f"{name}_grad" for name in forward.signature.arguments(use.inner)])),
             auxiliary=AttrsRule(lambda use: forward.signature.auxiliary(use.inner)),
             types=AttrsRule(GradientUse.like_arguments), unread=[visible + i for i in forward.traits.unread], mode=True,
-            per_instance=True, traced=derived or forward.traits.traced, capturable=forward.traits.capturable)
+            per_instance=True, traced=traced, capturable=forward.traits.capturable)
     op.shapes(AttrsRule(GradientUse.like_arguments))
     op.moves(AttrsRule(lambda use: ()))  # states are read-only inputs
     op.grad(AttrsRule(GradientUse.differentiate))
@@ -301,9 +317,10 @@ def _through(rule: UserRule | None, use: Use, g: OutGrads, ins: Sequence[Value],
     op = use.op
     visible, count = op.signature.visible(use), len(op.signature.arguments(use))
     tops: list[Any] = list(g)[:visible] if isinstance(g, (tuple, list)) else [g]
-    key = "derived" if rule is None else "written", visible
+    traced = rule is None or (op.traits.traced and not use.calls_rule)
+    key = "gradient", rule is None, traced, visible
     if key not in op.related:
-        op.related[key] = _gradient(op, rule is None, visible)
+        op.related[key] = _gradient(op, rule is None, traced, visible)
     gradient = op.related[key]
     wanted_inputs = tuple(needs[:count])
     use_of_gradient = use.gradients.get(wanted_inputs) if rule is None else None

@@ -118,11 +118,11 @@ class RegisteredProp(UsersSchema):
         """The Prop's class."""
         return self.prop_class
 
-    def traced_code(self) -> list[Any]:
-        """The Prop's class, where it is traced, and the gradient rule."""
+    @property
+    def rule_code(self) -> Any:
+        """The declared gradient rule, or the method ``gradient`` of the Prop's class."""
         rule = self.declared_rule
-        gradient = rule.function if isinstance(rule, Rule) else getattr(self.prop_class, "gradient", None)
-        return [*([self.prop_class] if self.op.traits.traced else []), *([] if gradient is None else [gradient])]
+        return rule.function if isinstance(rule, Rule) else getattr(self.prop_class, "gradient", None)
 
     def complete(self, keywords: Mapping[str, object]) -> PropUse:
         """Typed attributes, with a new Prop and the names that it lists; attributes of another use stay as they are."""

@@ -73,7 +73,7 @@ class PropParts(Protocol):
     def backward(self, use: PropUse) -> Op:
         """The operator that computes the gradients of a use."""
 
-    def reads(self) -> OutsideValues:
+    def reads(self, with_rule: bool = True) -> OutsideValues:
         """Reads of the code that is traced."""
 
 
@@ -375,7 +375,7 @@ class PropUse(Use):
 
     def outside(self) -> OutsideValues:
         """Reads of the traced classes of the Prop and of its operator, and of the gradient rule."""
-        return self.registered.reads()
+        return self.registered.reads(not self.calls_rule)
 
     def backward(self, needs: Sequence[bool]) -> BackwardUse:
         """The attributes of the backward operator for requested gradients."""
