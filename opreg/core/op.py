@@ -34,7 +34,7 @@ from .launch import Call, Kernel
 from .mode import Recording
 from .rules import SAME_TYPE, Attrs, AttrsRule, Dtypes, Rule, Shapes, TypeRule, UnfitDtype, counted, warn_of_none
 from .signature import Names, Signature
-from .spec import ANY, Shape, Spec, bytes_of, is_known, show, unify
+from .spec import ANY, Shape, Spec, as_dtype, bytes_of, is_known, show, unify
 from .traits import Traits
 
 __all__ = ["Op", "combined_shape", "filled_shapes", "gradients_by_rule", "infer_specs", "runs_body", "shapes_from_data"]
@@ -173,8 +173,12 @@ class Op(Declarations, PropMethods):
             If known shapes do not fit the operator.
         """
         if self.rules.shapes is not None:
-            ins, outs = self.rules.shapes(attrs, ins, outs)
-            return list(ins), list(outs)
+            answer = self.rules.shapes(attrs, ins, outs)
+            if self._checks(self.rules.shapes):
+                given = _sides_of(self, "shapes", answer, ins, outs)
+                return (_shapes_of(self, "shapes", given[0], self.signature.inputs(attrs), "inputs"),
+                        _shapes_of(self, "shapes", given[1], self.signature.outputs(attrs)))
+            return list(answer[0]), list(answer[1])
         if self.rules.infer is None:  # by default all have the same shape
             shape_of_all: Shape | None = None
             for shape in (*ins, *outs):
@@ -207,8 +211,14 @@ class Op(Declarations, PropMethods):
             except UnfitDtype as error:
                 names = *self.signature.inputs(attrs), *self.signature.outputs(attrs)
                 raise DTypeError(f"{names[error.place]}: {error}") from None
-        ins, outs = self.rules.types(attrs, list(ins), list(outs))
-        return list(ins), list(outs)
+        answer = self.rules.types(attrs, list(ins), list(outs))
+        if self._checks(self.rules.types):
+            return _dtypes_of(self, answer, ins, outs)
+        return list(answer[0]), list(answer[1])
+
+    def _checks(self, rule: Rule) -> bool:
+        """Whether the answer of a rule is checked, since a user has written it."""
+        return self.op_type is not None and not isinstance(rule, AttrsRule)
 
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
@@ -275,7 +285,7 @@ def filled_shapes(op: Op, ins: Shapes, outs: Shapes, attrs: Attrs) -> Shapes:
     if op.op_type is None or isinstance(filled_in, (list, tuple)):
         filled_in = op.signature.present_values(attrs, filled_in)
     if op.op_type is not None:
-        filled_in = _shapes_of(op, "fill", filled_in, names)
+        filled_in = _shapes_of(op, "fill", filled_in, names, "inputs")
     return [combined_shape(name, old, new) for name, old, new in zip(names, ins, filled_in)]
 
 
@@ -290,13 +300,34 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
             for shape in (answer if isinstance(answer, list) else [answer])]
 
 
-def _shapes_of(op: Op, rule: str, answer: Any, names: Sequence[str]) -> list[Any]:
-    """Shapes that a user's rule returned, after a check: one for each of ``names``.
+def _sides_of(op: Op, rule: str, answer: Any, ins: Sequence[object], outs: Sequence[object]) -> Sequence[Any]:
+    """The answers for inputs and outputs that a user's rule returned, after a check of their counts."""
+    lists = (list, tuple)
+    if not (isinstance(answer, lists) and len(answer) == 2 and all(
+            isinstance(side, lists) and len(side) == len(given) for side, given in zip(answer, (ins, outs)))):
+        raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, expected two lists: "
+                            f"{len(ins)} of inputs and {len(outs)} of outputs")
+    return answer
+
+
+def _dtypes_of(op: Op, answer: Any, ins: Dtypes, outs: Dtypes) -> tuple[Dtypes, Dtypes]:
+    """Dtypes of inputs and outputs that a user's rule returned, after a check."""
+    try:
+        of_ins, of_outs = [[None if dtype is None else as_dtype(dtype) for dtype in side]
+                           for side in _sides_of(op, "types", answer, ins, outs)]
+    except DTypeError as error:
+        note(error, f"operator {op.op_type!r}: its rule types returned {answer!r}")
+        raise
+    return of_ins, of_outs
+
+
+def _shapes_of(op: Op, rule: str, answer: Any, names: Sequence[str], side: str = "outputs") -> list[Any]:
+    """Shapes that a user's rule returned, after a check: one for each of ``names``, which are inputs or outputs.
 
     Except from ``infer_from_data``, a dimension may be ANY; None means the same in shapes that depend on values, and
-    in those from ``fill`` an unknown shape or dimension.
+    in those from ``fill`` and ``shapes`` an unknown shape or dimension.
     """
-    complete, has_unknown = rule == "infer_from_data", rule == "fill" or op.rules.data_dependent
+    complete, has_unknown = rule == "infer_from_data", rule in ("fill", "shapes") or op.rules.data_dependent
     several = isinstance(answer, (list, tuple)) and len(answer) == len(names) and all(
         shape is None or isinstance(shape, (list, tuple)) for shape in answer)
     shapes = answer if several else [answer]
@@ -311,7 +342,7 @@ def _shapes_of(op: Op, rule: str, answer: Any, names: Sequence[str]) -> list[Any
         pass
     if len(result) != len(names):
         raise ArgumentError(f"operator {op.op_type!r}: its rule {rule} returned {answer!r}, expected a shape for each "
-                            f"of its {'inputs' if rule == 'fill' else 'outputs'} ({', '.join(names)}), such as (2, 3)")
+                            f"of its {side} ({', '.join(names)}), such as (2, 3)")
     return result
 
 

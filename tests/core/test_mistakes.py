@@ -562,6 +562,47 @@ def test_results_of_the_rule_fill_are_checked(answer: Any, found: Any) -> None:
         symbol.infer_shape(x=(2, 3))
 
 
+@pytest.mark.parametrize("answer", [
+    None, 3, "float64", ("float64",), ([], [np.float32]), ([np.float32], []), np.float32, ([np.float32], "float32")])
+def test_results_of_dtype_rules_are_checked(answer: Any) -> None:
+    same = defined(lambda x: x * 1)
+    same.types(lambda ins, outs: answer)
+    for use in (lambda: same(nd.ones((2, 3))), lambda: same(sym.var("x")).simple_bind(ctx=mx.cpu(), x=(2, 3))):
+        with pytest.raises(ArgumentError, match=r"rule types returned .*, expected two lists: 1 of inputs and"):
+            use()
+
+
+@pytest.mark.parametrize("dtype", ["flaot", list, [np.float32], object])
+def test_dtypes_that_a_dtype_rule_gives_are_checked(dtype: Any) -> None:
+    same = defined(lambda x: x * 1)
+    same.types(lambda ins, outs: (ins, [dtype]))
+    with pytest.raises(errors.DTypeError, match="is not a dtype of arrays") as caught:
+        same(sym.var("x")).infer_type(x="float32")
+    assert any("its rule types returned" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("dtype", ["float64", np.float64, float, np.dtype(np.float64), 1, None])
+def test_a_dtype_rule_gives_a_dtype_in_any_form(dtype: Any) -> None:
+    double = defined(lambda x: x.astype("float64") * 2)
+    double.types(lambda ins, outs: (ins, [np.float64 if dtype is None else dtype]))
+    double.grad(lambda g, ins, outs: g.astype("float32") * 2)
+    bound = double(sym.var("x")).simple_bind(ctx=mx.cpu(), x=(2,))
+    assert bound.forward()[0].dtype == double(nd.ones((2,))).dtype == np.float64
+
+
+@pytest.mark.parametrize("answer", [
+    lambda ins: None, lambda ins: ins, lambda ins: "ab", lambda ins: (ins, []), lambda ins: ([], ins),
+    lambda ins: ((2, 3), (2, 3)), lambda ins: (ins, ins, [])])
+def test_results_of_the_rule_shapes_are_checked(answer: Any) -> None:
+    same = defined(lambda x: x * 1)
+    same.shapes(lambda ins, outs: answer(ins))
+    with pytest.raises(ArgumentError, match=r"rule shapes returned .*, expected two lists: 1 of inputs and"):
+        same(sym.var("x")).infer_shape(x=(2, 3))
+    same.shapes(lambda ins, outs: (ins, [(2.0, 3)]))
+    with pytest.raises(ArgumentError, match=r"its rule shapes returned .*, expected a shape for each of its outputs"):
+        same(sym.var("x")).infer_shape(x=(2, 3))
+
+
 def test_a_shape_rule_gives_several_shapes_in_a_tuple_or_a_list() -> None:
     for kind in (tuple, list):
         halves = defined(lambda x: (x[:1], x[1:]), outputs=["first", "rest"])
