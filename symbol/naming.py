@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from opreg.core.graph import Entry
+from opreg.core.graph import Entry, Node
 from opreg.core.mode import MODE
 from opreg.core.named_errors import named
 from opreg.core.setting_reads import reads_setting
 from opreg.errors import AttrError
 
-__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes", "output_name"]
+__all__ = ["NameManager", "Prefix", "AttrScope", "HIDDEN", "hide", "new_name", "attributes", "output_name",
+           "MONITORED", "monitored_names"]
 
 #: Attributes that are stored as ``__key__`` and read under both names.
 HIDDEN = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"})
@@ -174,6 +175,16 @@ def output_name(entry: Entry) -> str:
     """The name of an entry: that of its variable, or of its node and output joined by ``_``."""
     node, index = entry
     return node.name if node.op is None else f"{node.name}_{node.op.signature.outputs(node.attrs)[index]}"
+
+
+#: The tag of nodes that monitors know by other names: the name of each output, with spaces between.
+MONITORED = "__monitored__"
+
+
+def monitored_names(node: Node) -> list[str]:
+    """The names of a node's outputs for a monitor: those of its tag, if it has one."""
+    names = node.tags.get(MONITORED)
+    return [output_name((node, i)) for i in range(node.count)] if names is None else names.split(" ")
 
 
 NameManager._current, AttrScope._current = _Current("names", NameManager), _Current("attrs", AttrScope)

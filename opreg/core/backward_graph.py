@@ -11,10 +11,7 @@ from .registry import ops
 from .subgraph import fits, subgraph
 from .tracing import RuleTracer, TracedValue
 
-__all__ = ["grow", "gradients", "GRADIENTS"]
-
-#: The tag of nodes that compute gradients: MXNet's name of each output.
-GRADIENTS = "__gradients__"
+__all__ = ["grow", "gradients"]
 
 Gradients: TypeAlias = Sequence[TracedValue | None]
 

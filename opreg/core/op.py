@@ -174,7 +174,7 @@ class Op(Declarations, PropMethods):
         """
         if self.rules.shapes is not None:
             answer = self.rules.shapes(attrs, ins, outs)
-            if self._checks(self.rules.shapes):
+            if _of_user(self, self.rules.shapes):
                 given = _sides_of(self, "shapes", answer, ins, outs)
                 return (_shapes_of(self, "shapes", given[0], self.signature.inputs(attrs), "inputs"),
                         _shapes_of(self, "shapes", given[1], self.signature.outputs(attrs)))
@@ -212,13 +212,9 @@ class Op(Declarations, PropMethods):
                 names = *self.signature.inputs(attrs), *self.signature.outputs(attrs)
                 raise DTypeError(f"{names[error.place]}: {error}") from None
         answer = self.rules.types(attrs, list(ins), list(outs))
-        if self._checks(self.rules.types):
+        if _of_user(self, self.rules.types):
             return _dtypes_of(self, answer, ins, outs)
         return list(answer[0]), list(answer[1])
-
-    def _checks(self, rule: Rule) -> bool:
-        """Whether the answer of a rule is checked, since a user has written it."""
-        return self.op_type is not None and not isinstance(rule, AttrsRule)
 
     def specs(self, ins: Sequence[Spec | Array], attrs: Attrs) -> list[Spec]:
         """Infer the specs of outputs from those of all inputs, or from arrays, as far as they follow."""
@@ -298,6 +294,11 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
     answer = rule(call.attrs, call.xp, *call.ins)
     return [tuple([dim if isinstance(dim, int) else int(call.ctx.backend.to_numpy(dim)) for dim in shape])
             for shape in (answer if isinstance(answer, list) else [answer])]
+
+
+def _of_user(op: Op, rule: Rule) -> bool:
+    """Whether a user has written a rule, so that its answers are checked."""
+    return op.op_type is not None and not isinstance(rule, AttrsRule)
 
 
 def _sides_of(op: Op, rule: str, answer: Any, ins: Sequence[object], outs: Sequence[object]) -> Sequence[Any]:

@@ -6,11 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
-from opreg.core.backward_graph import GRADIENTS
 from opreg.core.graph import Node
 from opreg.ndarray.ndarray import NDArray
 
-from ..naming import output_name
+from ..naming import monitored_names
 from ..plan import Function, Plan, Step, Watch
 
 __all__ = ["Monitor", "MonitorCallback"]
@@ -50,18 +49,12 @@ class Monitor:
                     if arrays.get(entry) is not None:
                         callback(f"{node.name}_{name}", NDArray(arrays[entry], step.ctx).copy())
             work()
-            for i, data in enumerate(step.outs[:op.signature.visible(node.attrs)]):
+            for name, data in zip(monitored_names(node), step.outs[:op.signature.visible(node.attrs)]):
                 if data is not None:
-                    callback(_monitored_name(node, i), NDArray(data, step.ctx).copy())
+                    callback(name, NDArray(data, step.ctx).copy())
 
         def wrap(half: str, number: int, step: Step) -> Watch | None:
             node = step.node
             return None if node is None or node.op is None else functools.partial(report, step, node)
 
         plan.instrument(wrap)
-
-
-def _monitored_name(node: Node, index: int) -> str:
-    """The name of an output for a monitor; that of a gradient ends in the index of its input."""
-    numbers = node.tags.get(GRADIENTS)
-    return output_name((node, index)) if numbers is None else f"{node.name}_{numbers.split()[index]}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 
-from opreg.core.backward_graph import GRADIENTS, grow
+from opreg.core.backward_graph import grow
 from opreg.core.graph import Entry, Node, reachable
 from opreg.core.spec import Spec
 from opreg.core.tracing import RuleTracer, TracedValue
 from opreg.typing import Array
 
 from .. import infer as inference
-from ..naming import output_name
+from ..naming import MONITORED, output_name
 from ..program import Program
 
 __all__ = ["gradient"]
@@ -50,7 +50,7 @@ def _node_with_title(titles: Mapping[Node, Sequence[str]], specs: dict[Node, lis
     if node not in titles:
         return None
     inputs = [became.get(entry, entry) for entry in node.inputs]
-    new = node.copy(inputs, tags={GRADIENTS: " ".join(titles[node])})
+    new = node.copy(inputs, tags={MONITORED: " ".join([f"{node.name}_{title}" for title in titles[node]])})
     specs[new] = specs[node]
     became.update(((node, i), (new, i)) for i in range(node.count))
     return [new]

@@ -12,6 +12,7 @@ from opreg.core.keys import Same
 from opreg.core.op import Op, runs_body
 from opreg.ndarray.bodies import Traced, Use, trace_body
 
+from ..naming import MONITORED, monitored_names
 from ..program import Program
 
 __all__ = ["inline"]
@@ -67,7 +68,8 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
     attrs: Any = node.attrs
     derived = attrs.derived and program.backward is not None
     is_train = node.in_training(program.backward if derived else program.is_train)
-    use = Use(node.name, node.tags, node.where, bound.place(node), is_train, [specs[source][i] for source, i in inputs],
+    tags = {name: value for name, value in node.tags.items() if name != MONITORED}
+    use = Use(node.name, tags, node.where, bound.place(node), is_train, [specs[source][i] for source, i in inputs],
               specs[node], bound.memo)
     before: Traced | None = None
     became: dict[Entry, Entry] = {}
@@ -78,8 +80,9 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
     traced = program.trace_users_code([node], functools.partial(trace_body, op, attrs, use, before))
     body, slots, heads = traced
     became = {**became, **dict(zip(slots, inputs))}
+    names = _names_of_heads(node, heads) if program.watched else {}
 
-    def enter(inner: Node, _: dict[Entry, Entry]) -> list[Node] | None:
+    def enter(inner: Node, became: dict[Entry, Entry]) -> list[Node] | None:
         """Enter a node of the body in the program; drop a node that is already in it."""
         if before is not None and inner in before.body.specs:
             return []
@@ -89,8 +92,23 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
         elif inner.op is None:
             return []
         specs[inner] = body.specs[inner]
-        return None
+        if inner not in names:
+            return None
+        named = inner.copy([became.get(entry, entry) for entry in inner.inputs], tags={MONITORED: names[inner]})
+        specs[named] = specs[inner]
+        became.update(((inner, i), (named, i)) for i in range(inner.count))
+        return [named]
 
     nodes = program.changed(list(body.specs), enter, became)  # in the order of tracing
     opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
     return nodes, [became.get(entry, entry) for entry in heads]
+
+
+def _names_of_heads(node: Node, heads: Sequence[Entry]) -> dict[Node, str]:
+    """For the nodes of a body that compute its results: the tag with names of outputs, those of the results being the
+    names that the replaced node has for a monitor."""
+    names: dict[Node, list[str]] = {}
+    for (inner, index), name in zip(heads, monitored_names(node)):
+        if inner.op is not None:
+            names.setdefault(inner, monitored_names(inner))[index] = name
+    return {inner: " ".join(each) for inner, each in names.items()}

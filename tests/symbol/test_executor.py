@@ -302,6 +302,23 @@ def test_a_monitor_receives_identities_and_composed_operators(make):
     assert seen == [("first_output", 3), ("same_output", 3)]
 
 
+def test_a_monitor_receives_results_of_traced_operators_under_their_names():
+    swish = mx.operator.define(lambda x: x * mx.ops.sigmoid(x), name="_example_monitored_swish", traced=True)
+    both = mx.operator.define(lambda x: (swish(x), x + 1), name="_example_monitored_pair", traced=True,
+                              outputs=["top", "rest"])
+    x = mx.sym.var("x")
+    graph = mx.sym.Group([swish(x, name="mine"), *both(x, name="two")])
+    executor, seen = graph.simple_bind(mx.cpu(), x=(2,)), {}
+    executor.arg_dict["x"][:] = 1
+    executor.set_monitor_callback(lambda name, value: seen.update({name: value.asnumpy()}))
+    outs = executor.forward(is_train=True)
+    for name, out in zip(("mine_output", "two_top", "two_rest"), outs):
+        np.testing.assert_array_equal(seen[name], out.asnumpy())
+    assert "mine_sigmoid0_output" in seen  # nodes of the body keep their names
+    executor.backward([nd.ones((2,))] * 3)
+    assert "mine_backward_output" in seen
+
+
 def test_a_monitor_receives_gradients_one_by_one():
     """The names are MXNet's: each has a number for the input whose gradient it is."""
     executor = linear()
