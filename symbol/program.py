@@ -135,10 +135,11 @@ class Program:
         As in ``bound``, extended by the passes; after the last pass, every node has specs and a context.
     pinned : dict of Entry to array
         Intermediate results that must be computed in these arrays.
-    outside : dict of BodyReads or int to (str, function, list), or None
+    outside : dict of BodyReads or int to (str, function), or None
         The reads of users' functions outside of themselves while the program was made: for each the name of its
-        operator, a function that tells whether these values have changed, and the attributes of the nodes; None if
-        these reads are not recorded.
+        operator, and a function that tells whether these values have changed; None if these reads are not recorded.
+    changed_by_rules : list of str
+        The names of values that gradient rules have changed and read while they were traced.
     """
 
     bound: Bound
@@ -153,7 +154,8 @@ class Program:
     backward: bool | None = None
     watched: bool = False
     pinned: dict[Entry, Array] = field(default_factory=dict)
-    outside: dict[Any, tuple[str, Check | None, list[Any]]] | None = field(default_factory=dict)
+    outside: dict[Any, tuple[str, Check | None]] | None = field(default_factory=dict)
+    changed_by_rules: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, bound: Bound, is_train: bool, backward: bool | None = None, watched: bool = False) -> Program:
@@ -172,38 +174,44 @@ class Program:
             reads = node.attrs.outside() if hasattr(node.attrs, "outside") else None
             if reads is not None and reads.version() is None:
                 opaque.append(node)
-            elif reads is not None:
-                if reads not in outside:
-                    outside[reads] = _title(node), reads.check(), []
-                outside[reads][2].append(node.attrs)
+            elif reads is not None and reads not in outside:
+                outside[reads] = _title(node), reads.check()
         if not opaque:
             return trace()
         title = " and ".join(dict.fromkeys(map(_title, opaque)))
         result, check = OBSERVED.function(title, trace)
-        # a node's gradient and its body are two traces
-        outside[len(outside)] = title, check, [node.attrs for node in opaque]
+        outside[len(outside)] = title, check  # a node's gradient and its body are two traces
+        return result
+
+    def trace_rules(self, nodes: Sequence[Node], trace: Callable[[], R]) -> R:
+        """Trace gradient rules of nodes as ``trace_users_code`` does. A rule that changes what it reads, such as a
+        counter, gives the gradients of the first run by its trace; from then on each run calls it."""
+        result, outside = self.trace_users_code(nodes, trace), self.outside or {}
+        found = {key: label for key, (_, check) in outside.items()
+                 if check is not None and (label := check()) is not None}
+        for key, label in found.items():
+            self.changed_by_rules.append(label)
+            del outside[key]
+        observed = any(isinstance(key, int) for key in found)
+        uses: list[Any] = [node.attrs for node in nodes if found and hasattr(node.attrs, "outside")]
+        for use in uses:
+            reads = use.outside()
+            if reads is not None and (reads in found or (observed and reads.version() is None)):
+                use.calls_rule = True
         return result
 
     def changed_outside(self) -> Check | None:
-        """A function that names a recorded value that has changed, if any; None if there are no such values.
-
-        A gradient rule that changes what it reads has given the gradients of the first run; the second run builds a
-        program that calls it each time. Bodies that change what they read, such as a log, are left out, since otherwise
-        every run would build the program again.
-        """
-        checks: list[Check] = []
-        for title, check, uses in ({} if self.outside is None else self.outside).values():
+        """A function that names a recorded value that has changed, if any; None if there are no such values. Bodies
+        that change what they read, such as a log, are left out, since otherwise every run would build the program
+        again."""
+        checks = list(map(_from_second_call, self.changed_by_rules))
+        for title, check in ({} if self.outside is None else self.outside).values():
             label = None if check is None else check()
-            changing = [use for use in uses if use.rule_changes]
-            if label is None:
-                checks += [] if check is None else [check]
-            elif changing:
-                for use in changing:
-                    use.calls_rule = True
-                checks.append(_from_second_call(label))
-            else:
+            if label is not None:
                 warn(f"{title} changes {label} while it is traced, so later changes of it would have no effect. Leave "
                      f"traced off, so that the function runs each time")
+            elif check is not None:
+                checks.append(check)
         return functools.partial(_first_change, checks) if len(checks) > 1 else checks[0] if checks else None
 
     @property

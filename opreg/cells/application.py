@@ -75,7 +75,12 @@ class Application:
         Outputs of the body, then the values that it assigns to states.
     training : bool
         The mode of the call and of its gradient.
+    calls_rule : bool
+        Whether graphs call the user's function in each run, since it has changed a value that it reads, such as a
+        counter. A trace would keep the first value.
     """
+
+    calls_rule = False
 
     def __init__(self, title: str, kind: str, inputs: Structure, count: int, internal: Sequence[Parameter] = ()):
         self.title, self.kind, self.inputs, self.count, self.internal = title, kind, inputs, count, list(internal)
@@ -124,13 +129,22 @@ class _Attrs(dict[str, Any]):
     reads from outside."""
 
     @property
+    def calls_rule(self) -> bool:
+        """Whether graphs call this function in each run."""
+        return self["record"].calls_rule
+
+    @calls_rule.setter
+    def calls_rule(self, calls: bool) -> None:
+        self["record"].calls_rule = calls
+
+    @property
     def traced_title(self) -> str:
         """The traced code, as warnings name it."""
         return f"the gradient of {self['record'].title}"
 
-    def outside(self) -> Application:
-        """The application, whose reads no byte code tells."""
-        return self["record"]
+    def outside(self) -> Application | None:
+        """The application, whose reads no byte code tells; None if its gradient is not traced."""
+        return None if self.calls_rule else self["record"]
 
 
 def traced(trace: FunctionTracer, application: Application, op: Op, leaves: Sequence[TensorBase],
@@ -231,7 +245,7 @@ def _gradients(g: TracedValue | tuple[TracedValue | None, ...], ins: Sequence[Tr
     out_grads = as_list(g)
     if any(top is not None for top in out_grads[record.visible:len(record.outs)]):
         raise NotDifferentiableError(saved_tensor_error(record.title))
-    compute = _debug_gradients if record.runs_as_python else _traced_gradients
+    compute = _called_gradients if record.runs_as_python or record.calls_rule else _traced_gradients
     gradients, weights = compute(record, out_grads[:record.visible], ins, outs)
     by_weight = {id(weight): value for weight, value in zip(record.internal, weights)}
     return [*gradients, *[by_weight.get(id(array)) for array in record.arrays[:rest]]] if count or rest else []
@@ -295,8 +309,8 @@ def _traced_gradients(record: Application, out_grads: Sequence[TracedValue | Non
     return every[:len(gradients)], every[len(gradients):]
 
 
-def _debug_gradients(record: Application, out_grads: Sequence[Any], ins: Sequence[TracedValue],
-                     outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
+def _called_gradients(record: Application, out_grads: Sequence[Any], ins: Sequence[TracedValue],
+                      outs: Sequence[TracedValue]) -> tuple[Sequence[TracedValue | None], Sequence[TracedValue | None]]:
     """The gradients from the user's function run as Python on every run of the graph."""
     count, visible = record.count, record.visible
 
@@ -306,7 +320,9 @@ def _debug_gradients(record: Application, out_grads: Sequence[Any], ins: Sequenc
         return [zeros_as(like) if g is None else g
                 for g, like in zip([*gradients, *weights], [*inputs, *record.internal])]
 
-    specs = [Spec(weight.shape, weight._dt) for weight in record.internal]
-    results = call(function, [*out_grads, *ins[:count], *outs[:visible]], [*record.outs, *record.ins, *record.outs],
-                   [*record.ins, *specs], f"the gradient of {record.title}")
+    inputs, outputs = [[value._tracer.spec(value._entry) for value in values]  # a graph may know more than the record
+                       for values in (ins[:count], outs[:visible])]
+    weights = [Spec(weight.shape, weight._dt) for weight in record.internal]
+    results = call(function, [*out_grads, *ins[:count], *outs[:visible]], [*outputs, *inputs, *outputs],
+                   [*inputs, *weights], f"the gradient of {record.title}")
     return results[:count], results[count:]

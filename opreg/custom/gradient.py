@@ -104,16 +104,15 @@ class Use(Attributes):
         Prepared eager calls of a function.
     derived : bool
         Whether the operator is the derivative of a body.
-    rule_changes : bool
-        Whether the gradient rule has changed a value that it reads, such as a counter, while it was traced.
     calls_rule : bool
-        Whether graphs call the gradient rule in each run, since a trace of it would keep the first value.
+        Whether graphs call the gradient rule in each run, since it has changed a value that it reads, such as a
+        counter. A trace would keep the first value.
     """
 
     op: Op
     memo: dict
     runs: dict
-    derived = rule_changes = calls_rule = False
+    derived = calls_rule = False
 
     @functools.cached_property
     def gradients(self) -> dict[tuple[bool, ...], GradientUse]:
@@ -199,17 +198,14 @@ UserRule = Callable[[OutGrads, Sequence[Value], Sequence[Value], Sequence[bool],
 def by_rule(rule: UserRule, use: Use, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
     """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements."""
-    reads = None if outs and hasattr(outs[0], "_data") else use.outside()
-    check = None if reads is None else reads.check()
-    if not use.calls_rule or reads is None:
+    eager = bool(outs) and hasattr(outs[0], "_data")
+    if eager or not use.calls_rule:
         try:
-            if reads is None and MODE.recording:  # does the rule read elements?
+            if eager and MODE.recording:  # does the rule read elements?
                 _rehearse(rule, g, ins, outs, needs, is_train)
             return rule(g, ins, outs, needs, is_train)
         except NeedsNumbers:
             pass
-        finally:
-            use.rule_changes = check is not None and check() is not None
     count = len(use.op.signature.arguments(use))
     return _through(rule, use, g, ins, [*ins[:count], *outs, *ins[count:]], needs)
 

@@ -29,7 +29,7 @@ def gradient(program: Program) -> Program:
         program.arrays[node], program.contexts[node] = array, bound.ctx
         program.specs[node] = [Spec(array.shape, array.dtype)]
     titles: dict[Node, list[str]] = {}
-    gradients = program.trace_users_code(program.nodes, functools.partial(
+    gradients = program.trace_rules(program.nodes, functools.partial(
         grow, tracer, program.nodes, seeds, bound.grads, program.backward, titles if program.watched else None))
     program.wanted = [node for node in bound.grads if (node, 0) in gradients]
     program.destinations = [bound.grads[node] for node in program.wanted]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import opreg as mx
-from opreg import Tensor, autograd, gluon, nd, sym
+from opreg import Tensor, autograd, gluon, nd, nn, sym
 from opreg.cells.grad import grad, value_and_grad
 from opreg.custom.operator import define
 
@@ -134,6 +134,23 @@ def test_two_nodes_of_an_operator_and_a_rule_declared_again() -> None:
         return g * 10
 
     assert [step(), step()] == [100, 100]
+
+
+def test_a_bprop_that_counts_runs_once_in_each_backward_of_an_executor() -> None:
+    class Same(nn.Cell):
+        count = 0.0
+
+        def construct(self, x: Any) -> Any:
+            return x * 1
+
+        def bprop(self, x: Any, out: Any, dout: Any) -> Any:
+            Same.count += 1
+            return (dout * Same.count,)
+
+    step = step_of(Same().to_symbol())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [step() for _ in range(4)] == [1, 2, 3, 4]
 
 
 def test_second_order_of_a_compiled_function() -> None:
