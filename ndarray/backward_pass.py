@@ -295,18 +295,18 @@ def _checked_step(step: Callable[..., Any], checked: CheckedRecording, node: Tap
     names = op.signature.inputs(attrs) if registered else number_names("input", node.inputs)
     made = op.signature.outputs(attrs) if registered else number_names("output", out_grads)
     named_arrays = [*zip([f"gradient of {name}" for name in made], out_grads), *zip(names, ins), *zip(made, outs)]
-    finite.look(f"in the gradient of {node.describe()}", node.ctx.xp, named_arrays,
-                [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
-                checked.choice)
+    finite.check_step(f"in the gradient of {node.describe()}", node.ctx.xp, named_arrays,
+                      [(f"gradient of {name}", grad) for name, grad, need in zip(names, grads, needs) if need],
+                      checked.choice)
     return grads
 
 
 def _checked_sum(checked: CheckedRecording, entry: TapeEntry, first: Array, second: Array) -> Array:
     """The sum of two raw gradients of an entry, and a check of it."""
     total = _sum(set(), entry, first, second)
-    finite.look(f"in the sum of gradients of {entry[0].describe()}", entry[0].ctx.xp,
-                [("one", first), ("another", second)], [("sum", total)], checked.choice,
-                lambda xp, ins: [ins[0] + ins[1]])
+    finite.check_step(f"in the sum of gradients of {entry[0].describe()}", entry[0].ctx.xp,
+                      [("one", first), ("another", second)], [("sum", total)], checked.choice,
+                      lambda xp, ins: [ins[0] + ins[1]])
     return total
 
 

@@ -194,9 +194,9 @@ class Body(CachedUse):
     """
 
     attrs: Any
-    _first: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
+    _first_gradient: tuple[Any, tuple[list[Entry | None], list[Entry | None], list[Node]]] | None
     __slots__ = ("op", "attrs", "ctx", "is_train", "shapes", "count", "visible", "recipes", "outside", "constants",
-                 "results", "_traced", "_given", "_outputs", "recipe", "_first")
+                 "results", "_traced", "_given", "_outputs", "recipe", "_first_gradient")
     single, takes_out, wrap = None, False, staticmethod(wrap)
 
     def __init__(self, op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, is_train: bool, recorded: bool):
@@ -216,7 +216,7 @@ class Body(CachedUse):
         self._outputs = [body.single("_copy", head) if head in self._given or head in traced.heads[:i] else head
                          for i, head in enumerate(traced.heads)]
         self.count, self.visible = len(traced.heads), op.signature.visible(attrs)
-        self.recipes, self._first = {} if recorded else None, None
+        self.recipes, self._first_gradient = {} if recorded else None, None
         if recorded:
             self._outputs += self._residuals(arrays)
         graph = Subgraph(reachable(body.nodes, self._outputs), self._given, self._outputs)
@@ -235,7 +235,7 @@ class Body(CachedUse):
         if self.attrs.has_rule:
             return rule_graph(self.op, self.attrs, out_grads, needs, is_train, specs())
         # the first graph has gradients of all inputs, which are usually requested
-        first, self._first = self._first, None
+        first, self._first_gradient = self._first_gradient, None
         key = out_grads, needs, is_train
         tops, gradients, nodes = first[1] if first is not None and first[0] == key else self._gradient(*key)
         slots = self._traced.slots
@@ -278,7 +278,7 @@ class Body(CachedUse):
         except (NeedsNumbers, NotDifferentiableError, TraceError):  # raised again when a gradient is requested
             self.recipes = None
             return []
-        self._first = key, gradient
+        self._first_gradient = key, gradient
         body_nodes, available = set(self._traced.body.nodes), {*self._given, *self._outputs}
         return list(dict.fromkeys(entry for node in gradient[2] for entry in node.inputs
                                   if entry[0] in body_nodes and entry not in available))
@@ -300,7 +300,7 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
     key = tuple(kind)
     body = _BODIES[key]
     if body is None:
-        return _first(op, attrs, arrays, ctx, key)
+        return _trace_first_call(op, attrs, arrays, ctx, key)
     if body is _REFUSED:
         return None
     try:
@@ -314,8 +314,8 @@ def body_of(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context) -> tuple[
 _REFUSED: Any = object()
 
 
-def _first(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
-           ) -> tuple[Body, list[Array]] | None:
+def _trace_first_call(op: Op, attrs: Any, arrays: Sequence[Array], ctx: Context, key: tuple[object, ...]
+                      ) -> tuple[Body, list[Array]] | None:
     """Trace a body at the first call of its kind, or return None if it cannot be traced. The user's code is then
     called, and raises the clearer error."""
     edition, mode = EDITION[0], MODE.current()

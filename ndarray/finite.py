@@ -28,8 +28,8 @@ from opreg.core.spec import is_floating, is_numpy_float, show
 from opreg.errors import ArgumentError, NonFiniteError, is_ours
 from opreg.typing import Array, ArrayModule
 
-__all__ = ["CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "environment_setting",
-           "complain", "deliberate", "inherit_choice", "is_finite", "look", "recording_value", "reference_of"]
+__all__ = ["CheckedRecording", "Compute", "Named", "Range", "SHORT_WAYS", "check_setting", "check_step", "deliberate",
+           "environment_setting", "inherit_choice", "is_finite", "raise_non_finite", "recording_value", "reference_of"]
 
 
 #: The arrays of a step, with their names in the operator's signature.
@@ -226,23 +226,23 @@ def reference_of(op: Op, attrs: Attrs, is_train: bool, rng: np.random.Generator 
     return compute
 
 
-def look(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None
-         ) -> None:
-    """Raise the error of ``complain`` if inputs are finite and an output is not."""
+def check_step(step: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None
+               ) -> None:
+    """Raise the error of ``raise_non_finite`` if inputs are finite and an output is not."""
     if all(array is None or is_finite(xp, array) for _, array in outs):
         return
     if not ins or not all(array is None or is_finite(xp, array) for _, array in ins):
         return
-    complain(who, xp, ins, outs, choice, compute)
+    raise_non_finite(step, xp, ins, outs, choice, compute)
 
 
-def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str, compute: Compute | None = None,
-             more: str = "") -> NoReturn:
+def raise_non_finite(step: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | str,
+                     compute: Compute | None = None, more: str = "") -> NoReturn:
     """Raise the error for a step; with ``"debug"``, stop in a debugger first.
 
     Parameters
     ----------
-    who : str
+    step : str
         Operator, node, line and place of the step.
     ins, outs : sequence of (str, array or None)
         Its inputs and outputs.
@@ -256,7 +256,7 @@ def complain(who: str, xp: ArrayModule, ins: Named, outs: Named, choice: bool | 
     named_inputs = [(name, array) for name, array in ins if array is not None]
     named_outputs = [(name, array) for name, array in outs if array is not None]
     ranges = [_range_of(xp, name, array) for name, array in named_inputs]
-    lines = [f"{who}: NaN or infinity out of finite numbers", *[f"  {range}" for range in ranges]]
+    lines = [f"{step}: NaN or infinity out of finite numbers", *[f"  {range}" for range in ranges]]
     bad_ranges = []
     for i, (name, array) in enumerate(named_outputs):
         range = _range_of(xp, name, array)

@@ -310,15 +310,16 @@ def add(op: Op, attrs: Attrs, entries: tuple[TapeEntry, ...], arrays: Sequence[A
 
 def _check_results(op: Any, attrs: Any, arrays: Sequence[Array], outs: Sequence[NDArray],
                    checked: CheckedRecording) -> None:
-    """Check the results of an operator; see ``finite.look``."""
+    """Check the results of an operator; see ``finite.check_step``."""
     if not outs or deliberate(op, attrs):
         return
     ctx, where, registered = outs[0]._ctx, user_line(), isinstance(op, Op)
     names = op.signature.inputs(attrs) if registered else number_names("input", arrays)
     output_names = op.signature.outputs(attrs) if registered else number_names("output", outs)
-    finite.look(f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
-                [*zip(output_names, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
-                finite.reference_of(op, attrs, MODE.training, None) if registered else None)
+    finite.check_step(
+        f"operator {op.name}" + (f", recorded at {where}" if where else ""), ctx.xp, list(zip(names, arrays)),
+        [*zip(output_names, [out._data for out in outs[:op.signature.visible(attrs)]])], checked.choice,
+        finite.reference_of(op, attrs, MODE.training, None) if registered else None)
 
 
 def number_names(what: str, values: Sequence[object]) -> list[str]:

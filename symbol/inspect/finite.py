@@ -12,7 +12,7 @@ from opreg.core.graph import Node
 from opreg.core.mode import quiet
 from opreg.elementwise.expression import Expression
 from opreg.errors import Where
-from opreg.ndarray.finite import Compute, Named, complain, deliberate, is_finite, reference_of
+from opreg.ndarray.finite import Compute, Named, deliberate, is_finite, raise_non_finite, reference_of
 from opreg.typing import Array
 
 from ..plan import Function, Plan, Step, Watch
@@ -61,13 +61,13 @@ class _ResultCheck:
         if self.blameless or all(array is None or is_finite(xp, array) for _, array in self.outs):
             return
         if all(array is None or is_finite(xp, array) for _, array in before):
-            self._complain(before)
+            self._raise(before)
 
-    def _complain(self, before: Named) -> None:
+    def _raise(self, before: Named) -> None:
         """Raise the error, unless an operator inside of a fused node made the value on purpose."""
         node, more, culprit = self.node, "", None
         if node is None or node.op is None:
-            complain(f"storing {self.where}, {self.place}", self.xp, before, self.outs, self.choice)
+            raise_non_finite(f"storing {self.where}, {self.place}", self.xp, before, self.outs, self.choice)
         compute: Compute | None = reference_of(node.op, node.attrs, self.is_train, None)
         ins = [array for _, array in before[:self.count]]
         members = self._members(node, ins)
@@ -87,13 +87,13 @@ class _ResultCheck:
                 more = "its reference kernel computes finite numbers"
         who = f"{node.describe()}, {self.place}"
         if culprit is None:
-            complain(who, self.xp, before, self.outs, self.choice, compute, more)
+            raise_non_finite(who, self.xp, before, self.outs, self.choice, compute, more)
         operator, name, where = self._member(node, culprit.number)
         described = Node(None, name, where=where).describe().replace("variable", f"operator {operator}", 1)
         many = len(culprit.operands) > 1
         operands = [(f"operand {i}" if many else "operand", array) for i, array in enumerate(culprit.operands)]
-        complain(f"{described}, a part of {who}", self.xp, operands, [("result", culprit.result)], self.choice,
-                 culprit.compute)
+        raise_non_finite(f"{described}, a part of {who}", self.xp, operands, [("result", culprit.result)], self.choice,
+                         culprit.compute)
 
     def _members(self, node: Node, ins: list[Array | None]) -> Iterator[Member] | None:
         """The operators of a fused or folded node, computed one by one; None for any other node."""
