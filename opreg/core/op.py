@@ -174,7 +174,7 @@ class Op(Declarations, PropMethods):
         """
         if self.rules.shapes is not None:
             answer = self.rules.shapes(attrs, ins, outs)
-            if _of_user(self, self.rules.shapes):
+            if _is_users(self, self.rules.shapes):
                 given = _sides_of(self, "shapes", answer, ins, outs)
                 return (_shapes_of(self, "shapes", given[0], self.signature.inputs(attrs), "inputs"),
                         _shapes_of(self, "shapes", given[1], self.signature.outputs(attrs)))
@@ -212,7 +212,7 @@ class Op(Declarations, PropMethods):
                 names = *self.signature.inputs(attrs), *self.signature.outputs(attrs)
                 raise DTypeError(f"{names[error.place]}: {error}") from None
         answer = self.rules.types(attrs, list(ins), list(outs))
-        if _of_user(self, self.rules.types):
+        if _is_users(self, self.rules.types):
             return _dtypes_of(self, answer, ins, outs)
         return list(answer[0]), list(answer[1])
 
@@ -296,7 +296,7 @@ def shapes_from_data(op: Op, call: Call) -> list[Shape]:
             for shape in (answer if isinstance(answer, list) else [answer])]
 
 
-def _of_user(op: Op, rule: Rule) -> bool:
+def _is_users(op: Op, rule: Rule) -> bool:
     """Whether a user has written a rule, so that its answers are checked."""
     return op.op_type is not None and not isinstance(rule, AttrsRule)
 
