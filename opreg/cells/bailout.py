@@ -41,16 +41,21 @@ class CallSignature(NamedTuple):
     structure, specs
         Structure of the result, and the shapes and dtypes of its tensors.
     captured : tuple of NDArray
-        Arrays from outside, such as Parameters, that the call reads and whose gradients are requested. They are further
-        inputs of the node.
+        Arrays from outside, such as Parameters, whose values are further inputs of the node: the call reads them and
+        their gradients are requested, or their values at this point of the program are not those in their memory, or
+        the call writes to them.
     sources : tuple of set of int, or None
-        For each tensor of the result, the inputs through which its gradient flows; None if it may flow to all.
+        For each tensor of the result, and each written array, the inputs through which its gradient flows; None if it
+        may flow to all.
+    written : tuple of NDArray
+        Captured arrays that the call writes to. Their new values are further outputs of the node.
     """
 
     structure: Any
     specs: list[Spec]
     captured: tuple[NDArray, ...] = ()
     sources: Sources | None = None
+    written: tuple[NDArray, ...] = ()
 
 
 class SignatureChanged(Bailout):

@@ -119,12 +119,13 @@ class BoundTrace:
         if numbers:
             check_numbers(self.plan, numbers)
         # Users' code reads and sets the context variables of its caller.
-        self.quiet = not any(node.op is PYTHON or (node.op is not None and may_run_python(node.op))
-                             for node in trace.nodes)
+        self.calls = any(node.op is PYTHON for node in trace.nodes)
+        self.quiet = not self.calls and not any(
+            node.op is not None and may_run_python(node.op) for node in trace.nodes)
         self.differentiates = trace.differentiates
         self.followed = any(node.op is PYTHON and node.attrs["record"].followed for node in trace.nodes)
-        self.outside = [array for array, _ in traced.captured]
-        self.trained = [array for array in self.outside if isinstance(array, Parameter) and array._requires_grad]
+        self.outside = [array for array, _ in trace.variables.values()]
+        self.trained = [array for array, _ in traced.captured if isinstance(array, Parameter) and array._requires_grad]
         self.targets = self._targets()
         self.reads: Reads | None = None  # those of the second half
         self.runs: dict[Record, RecordedRun] = {}  # results that Python calls store for their gradients
@@ -273,11 +274,13 @@ class BoundTrace:
                 quiet(segment.run)
                 return
             with self.ctx, np.errstate(all="ignore"):
-                if self.followed and segment is self.plan.forward and (mode.recording or self.differentiates):
-                    with as_variables(self.trained):
-                        STATE.outside = Outside.of(self.outside, STATE.weights)
-                        segment.run()
-                else:
+                if not self.calls:
+                    segment.run()
+                    return
+                followed = (self.followed and segment is self.plan.forward
+                            and bool(mode.recording or self.differentiates))
+                with as_variables(self.trained if followed else ()):
+                    STATE.outside = Outside.of(followed, self.outside, STATE.weights)
                     segment.run()
         finally:
             thread["tracer"] = tracer

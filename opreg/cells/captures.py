@@ -11,14 +11,15 @@ from operator import attrgetter, is_
 from typing import NamedTuple
 
 from opreg.ndarray.ndarray import NDArray
-from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry
+from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
 
 from ..core.declarations import ZERO
 from ..typing import Array
 from .bailout import LeftToPython, Sources
+from .parameter import Parameter
 from .tensor import Tensor, tensor_over
 
-__all__ = ["Outside", "sources_of"]
+__all__ = ["CurrentValues", "Outside", "as_variable", "sources_of", "value_of"]
 
 _data_of, _entry_of = attrgetter("_data"), attrgetter("_entry")
 
@@ -28,44 +29,55 @@ class Outside(NamedTuple):
 
     Attributes
     ----------
+    followed : bool
+        Whether calls of Python find out on which arrays their results depend.
     held : sequence of NDArray
-        Arrays that the plan reads.
+        Arrays that the plan reads. A write by a call of Python gives such an array another memory.
     weights : sequence of NDArray
         Arrays with respect to which running functions are differentiated. A call of Python may capture these, too.
     memory : list of raw arrays
-        The memory of the arrays that the plan reads. A write while gradients are recorded gives an array another one.
+        The memory of the arrays that the plan reads.
     entries : list
-        Their entries on the tape, which such a write replaces, too.
+        Their entries on the tape, which a recorded write replaces.
     """
 
+    followed: bool
     held: Sequence[NDArray]
     weights: Sequence[NDArray]
     memory: Sequence[Array]
     entries: Sequence[TapeEntry | None]
 
     @classmethod
-    def of(cls, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
+    def of(cls, followed: bool, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
         """The arrays that a plan reads, and those with respect to which running functions are differentiated."""
-        return cls(held, weights, list(map(_data_of, held)), list(map(_entry_of, held)))
+        return cls(followed, held, weights, list(map(_data_of, held)), list(map(_entry_of, held)))
 
-    def refuse_writes(self, title: str) -> None:
-        """Undo writes to arrays that the plan reads, and leave the function to Python.
+    def holds(self, array: NDArray) -> bool:
+        """Whether the plan reads an array."""
+        return any(each is array for each in self.held)
 
-        Raises
-        ------
-        LeftToPython
-            The call wrote to such an array: steps of the plan would read the value before.
-        """
-        if all(map(is_, map(_data_of, self.held), self.memory)):
-            return
-        written = [each for each in zip(self.held, self.memory, self.entries) if each[0]._data is not each[1]]
-        for array, data, entry in written:
-            array._data, array._entry = data, entry
-        if written:
-            name = getattr(written[0][0], "name", None)
-            target = f"the Parameter {name}" if name else "a tensor"
-            reason = f"{title} write to {target}, which the function reads, too"
-            raise LeftToPython(reason, reason)
+    def shares(self, read: Sequence[NDArray], assigned: Sequence[NDArray]) -> bool:
+        """Whether another plan would store values in the memory that this plan reads: it assigns such an array, or
+        reads one that has been written to."""
+        moved = [array for array, data in zip(self.held, self.memory) if array._data is not data]
+        return any(each is array for array in assigned for each in self.held) or any(
+            each is array for array in moved for each in read)
+
+    def is_written(self) -> bool:
+        """Whether a call of Python has given another memory to an array."""
+        return not all(map(is_, map(_data_of, self.held), self.memory))
+
+    def take_written(self, known: Sequence[NDArray]) -> list[tuple[NDArray, Tensor]]:
+        """The arrays, other than known ones, that a call of Python has written to, with their new values. The arrays
+        get their memory back. An array with another shape or dtype is no such array: it changes the trace."""
+        found = []
+        for array, data, entry in zip(self.held, self.memory, self.entries):
+            new = array._data
+            if new is not data and new.shape == data.shape and new.dtype == data.dtype and not any(
+                    each is array for each in known):
+                found.append((array, _value_after(array)))
+                array._data, array._entry = data, entry
+        return found
 
     def captured(self, entries: Sequence[TapeEntry], title: str) -> tuple[list[NDArray], list[Tensor]]:
         """The arrays with these entries, and their values in this run as variables.
@@ -83,11 +95,71 @@ class Outside(NamedTuple):
                 reason = (f"{title} read a tensor whose gradient is requested, and which the function does not use "
                           "otherwise")
                 raise LeftToPython(reason, reason)
-            variable = tensor_over(array._data, array._ctx)
-            variable._entry = entry
             arrays.append(array)
-            variables.append(variable)
+            variables.append(as_variable(array))
         return arrays, variables
+
+
+def value_of(array: NDArray) -> Tensor:
+    """The value that an array has now, with its entry on the tape."""
+    result = tensor_over(array._data, array._ctx)
+    result._entry = array._entry
+    return result
+
+
+def as_variable(array: NDArray) -> Tensor:
+    """An array from outside as an input of a recorded call."""
+    result = value_of(array)
+    result._entry = result._entry or (Variable(result), 0)
+    return result
+
+
+def _value_after(array: NDArray) -> Tensor:
+    """The value that a call of Python gave an array from outside. A Parameter keeps its own gradient."""
+    result = value_of(array)
+    if isinstance(array, Parameter):
+        result._entry = None
+    return result
+
+
+class CurrentValues:
+    """A context in which arrays from outside have the values that they have at a point of the program. A plan stores
+    values that the program assigns at the end of a run.
+
+    Parameters
+    ----------
+    arrays, values : sequence
+        The arrays, and their values.
+    written : sequence of NDArray
+        The arrays whose new values are asked for.
+    """
+
+    __slots__ = ("_arrays", "_values", "_written", "_before")
+
+    def __init__(self, arrays: Sequence[NDArray], values: Sequence[Tensor], written: Sequence[NDArray]):
+        self._arrays, self._values, self._written = arrays, values, written
+        self._before: list[tuple[NDArray, Array, TapeEntry | None]] = []
+
+    def __enter__(self) -> CurrentValues:
+        changed = set(map(id, self._written))
+        for array, value in zip(self._arrays, self._values):
+            data, moved = array._data, value._data is not array._data
+            if moved or id(array) in changed:
+                self._before.append((array, data, array._entry))
+            if moved:
+                array._data = value._data.copy()
+        return self
+
+    def new(self) -> list[Tensor]:
+        """The new values of the written arrays."""
+        values = list(map(_value_after, self._written))
+        for value in values:
+            value._data = value._data.copy()
+        return values
+
+    def __exit__(self, *_: object) -> None:
+        for array, data, entry in self._before:
+            array._data, array._entry = data, entry
 
 
 def sources_of(results: Sequence[Tensor], values: Sequence[Tensor], start: float) -> tuple[Sources, list[TapeEntry]]:

@@ -23,7 +23,7 @@ from ..core.versions import LATEST, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
 from . import tree
-from .bailout import LeftToPython, RecordedRun, StateChanged
+from .bailout import LeftToPython, RecordedRun, SignatureChanged, StateChanged
 from .bound_trace import BoundTrace
 from .former_state import FormerState
 from .observer import Observer
@@ -89,12 +89,18 @@ class Compiled:
         every = traced.places == [None] * len(traced.places)  # whether all results are computed
         self._simple = every and traced.structure is tree.LEAF
         self._listed = every and traced.structure == ("list", None, (tree.LEAF,) * len(traced.places))
+        states = traced.trace.moved_states
+        self._assigned = [*[array for array, _ in traced.assigned],
+                          *[array for array, node in traced.captured if (node, 0) in states]]
         self._in_python = False  # whether the gradient runs the Python code again
         self.certain = not (traced.may_stop or traced.missing_attributes)
         self.pure = not (traced.calls or traced.collective or traced.assigned or traced.random)
 
     def call(self, function: Callable, leaves: Sequence[NDArray]) -> Any:
         """Run it; if its gradient is requested, as one application on the tape."""
+        outside = STATE.outside
+        if outside is not None and outside.shares([*self._weights, *self._others], self._assigned):
+            return run_in_python(function, *tree.rebuild(self.arguments, iter(leaves)))
         if not MODE.current().recording:
             return self.run(leaves)
         if self._others:
@@ -260,7 +266,7 @@ class Compiled:
         count, specs, counts = len(trace.nodes), len(trace.specs), dict(trace.counts)
         pairs, seeds = [], []
         values, updated = trace.values, trace.updated
-        trace.values, trace.updated = dict(values), dict(updated)
+        trace.values, trace.updated = dict(values), {}
         trace.reads = Reads()  # notes the values that bprops read
         trace.reads.former = former or trace.reads.former
         try:
@@ -274,8 +280,7 @@ class Compiled:
             computed = [(at, value._entry) for at, value in enumerate(gradients) if value is not None]
             places = {targets_needed[at][0]: place for place, (at, _) in enumerate(computed)}
             in_leaves = {at: data for at, data in self._leaf_gradients().items() if targets[at] in places}
-            moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()
-                     if trace.values[key] is not values.get(key)]
+            moved = [(array, trace.values[key]._entry) for key, array in trace.updated.items()]
             plan = BoundTrace(traced, memory, [entry for _, entry in (*computed, *moved)], seeds, self._numbers,
                               into={places[targets[at]]: data for at, data in in_leaves.items()})
             plan.moved = [(array, data) for (array, _), data in zip(moved, plan.gradients[len(computed):])]
@@ -319,8 +324,11 @@ class Compiled:
                 try:
                     plan.backward()
                     break
-                except StateChanged as change:
-                    signatures.left = str(change)
+                except (SignatureChanged, StateChanged) as change:
+                    if isinstance(change, SignatureChanged):
+                        signatures.known[change.place] = change.signature
+                    else:
+                        signatures.left = str(change)
                     signatures.start_over()
                     assert signatures.latest is not None and plan.reads is not None
                     former.add(signatures.latest, plan.reads.former_values())
@@ -387,8 +395,9 @@ class Compiled:
     def _run_in(self, plan: BoundTrace, idle: list[BoundTrace], run: _Run, weights: Sequence[Array]) -> None:
         """Let a run have another plan, and run its first half there."""
         before, runs = run.plan, dict(run.plan.runs)
-        for slot, value in zip(plan.slots, before.slots):
-            slot[...] = value
+        own = [*plan.slots, *[data for _, data in plan.copied]]
+        for data, value in zip(own, [*before.slots, *[value for _, value in before.copied]]):
+            data[...] = value
         before.free(run.idle)
         run.plan, run.idle = plan, idle
         self._repeat_forward(run, weights, runs)

@@ -179,7 +179,8 @@ class Cache:
                 if (check is None or check() is None) and (reads.epoch == EPOCH[0] or reads.changed() is None):
                     self._now = kind.used = self._now + 1
                     kind.wasted = 0
-                    return compiled.call(function, leaves) if MODE.current().recording else compiled.run(leaves)
+                    simple = STATE.outside is None and not MODE.current().recording
+                    return compiled.run(leaves) if simple else compiled.call(function, leaves)
         return self._call(function, key, leaves, args, kwargs)
 
     def _call(self, function: Callable, key: Hashable, leaves: Sequence[Tensor], args: tuple[Any, ...],

@@ -25,7 +25,7 @@ from ..core.value import Value
 from ..core.versions import tick
 from ..errors import ArgumentError
 from .bailout import CallSignature, CallSignatures, LeftToPython, RecordedRun, SignatureChanged, StateChanged
-from .captures import sources_of
+from .captures import CurrentValues, as_variable, sources_of, value_of
 from .state import STATE
 from .tensor import TENSORS, Tensor, tensor, tensor_over, zeros_as
 from .tensor_base import TensorBase
@@ -82,7 +82,7 @@ class Record:
     def __init__(self, function: Callable[..., Any], ins: Sequence[Spec], assumed: CallSignature, title: str,
                  source: Record | None = None):
         self.function, self.ins, self.assumed, self.title, self.source = function, list(ins), assumed, title, source
-        self.outs = assumed.specs
+        self.outs = [*assumed.specs, *map(spec_of, assumed.written)]
         self.read = len(self.ins) - len(assumed.captured if source is None else source.ins)
         self.differentiated = self.structured = self.learned = self.followed = False
         # runs recorded by executors; compiled functions store theirs in plans
@@ -135,7 +135,7 @@ class Record:
         return results
 
     def _run(self, values: list[Tensor]) -> Sequence[Tensor]:
-        followed = self.followed and STATE.outside is not None
+        followed = self.followed and STATE.outside is not None and STATE.outside.followed
         if not (self.differentiated or followed):  # a plan runs without recording
             results = self._results(values)
             if self.place is not None:
@@ -163,22 +163,30 @@ class Record:
         return self.latest_run[1]
 
     def _results(self, values: Sequence[Tensor], inputs: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """Call the function and check its results: also on which of the inputs they depend, if these are given."""
+        """Call the function and check its results: also on which of the inputs they depend, if these are given. The
+        results end with the new values of arrays that the function writes to."""
         assumed, start = self.assumed, tick()
-        captured = assumed.captured
-        returned = self.function(*values[:self.read])
-        structure, specs, same = None, self.outs, True
-        if self.structured:
-            results: list[Tensor] = []
-            structure = flatten(returned, results)
-            specs = list(map(spec_of, results))
-            same = specs == self.outs and key_of(structure) == key_of(assumed.structure)
-        else:
-            results = self._check_results(returned)
+        captured, outside = assumed.captured, STATE.outside if self.place is not None else None
+        with CurrentValues(captured, values[self.read:], assumed.written) as current:
+            returned = self.function(*values[:self.read])
+            results: list[Tensor] = [] if self.structured else self._check_results(returned)
+            structure = flatten(returned, results) if self.structured else assumed.structure
+            written = None if outside is None or not outside.is_written() else outside
+            if captured or written is not None:  # an array from outside may be a result
+                results = list(map(value_of, results))
+            new = [] if written is None else written.take_written(assumed.written)
+            states = current.new()
+        if new and self.source is not None:
+            reason = f"{self.title} writes to a tensor that the function reads"
+            raise LeftToPython(reason, reason)
+        specs = list(map(spec_of, results)) if self.structured else assumed.specs
+        same = not new and specs == assumed.specs and (
+            structure is assumed.structure or key_of(structure) == key_of(assumed.structure))
+        results += states
         sources = assumed.sources if same else None
         more: list[Tensor] = []
+        results += [value for _, value in new]
         if inputs is not None:
-            STATE.outside.refuse_writes(self.title)
             sources, entries = sources_of(results, inputs, start)
             if entries:
                 arrays, more = self._captured_arrays(entries)
@@ -189,7 +197,11 @@ class Record:
                 # the union of both, so that alternating runs do not trace anew each time
                 sources = tuple(map(frozenset.union, sources, assumed.sources))
         if not same or sources != assumed.sources:
-            raise SignatureChanged(self.place, CallSignature(structure, specs, captured, sources), results, more)
+            known = set(map(id, captured))
+            found = [array for array, _ in new if id(array) not in known]
+            signature = CallSignature(structure, specs, (*captured, *found), sources,
+                                      (*assumed.written, *[array for array, _ in new]))
+            raise SignatureChanged(self.place, signature, results, [*more, *map(as_variable, found)])
         return results
 
     def _captured_arrays(self, entries: Sequence[TapeEntry]) -> tuple[list[NDArray], list[Tensor]]:
@@ -309,11 +321,8 @@ def call(function: Callable[..., list[Any]], values: Sequence[Value], specs: Seq
     assumed, trace = CallSignature(None, list(outs)), STATE.trace
     for value in values:
         if isinstance(value, TracedValue):  # a value that the trace of a gradient rule has
-            if trace is None or not trace.root.differentiating:
+            if trace is None:
                 record = Record(function, specs, assumed, title)
-                if trace is not None:
-                    record.signatures, record.number = trace.signatures, trace.reads.note_call()
-                    record.place = title, trace.unique(title)
                 return as_list(value._apply(PYTHON, values, {"record": record}))
             trace.take_new()
             adopted: list[Any] = [trace.rule_value(each, spec) for each, spec in zip(values, specs)]  # type: ignore[arg-type]
@@ -339,10 +348,18 @@ def add_call(trace: FunctionTracer, function: Callable[..., Any], values: Sequen
     place = title, trace.unique(title)
     known = trace.signatures.known.get(place)
     signature = known or (assumed._replace(sources=None) if trace.root.symbolic else assumed)
+    if not trace.root.symbolic:
+        captured = set(map(id, signature.captured))
+        moved = [array for key, array in trace.assigned_arrays().items() if key not in captured]
+        signature = signature._replace(captured=(*signature.captured, *moved))
     inputs = [trace.read(value) for value in (*values, *signature.captured)]
     record = Record(function, list(map(spec_of, inputs)), signature, title)
     record.place, record.signatures, record.learned = place, trace.signatures, known is not None
     record.number = trace.reads.note_call()
     record.structured, record.followed = structured, structured or trace.root.differentiating > 0
     results = trace.call(PYTHON, inputs, {"record": record})
-    return signature, list(results) if isinstance(results, tuple) else [results]
+    results = list(results) if isinstance(results, tuple) else [results]
+    count = len(signature.specs)
+    for array, value in zip(signature.written, results[count:]):
+        trace.assign(array, value)
+    return signature, results[:count]

@@ -27,7 +27,7 @@ class _State(threading.local):
     #: By `Record`, the `RecordedRun` that a call of Python in the current plan stores for its gradient.
     runs: dict[Any, Any] | None = None
     weights: tuple[NDArray, ...] = ()  # Parameters with respect to which running functions are differentiated
-    #: While a plan runs whose hooks may have gradients, the arrays from outside: `captures.Outside`.
+    #: While a plan runs that calls Python, the arrays from outside: `captures.Outside`.
     outside: Any = None
     #: Number of ``no_grad`` contexts around the running code.
     blocked = property(lambda self: MODE.current().blocked, lambda self, value: setattr(MODE, "blocked", value))

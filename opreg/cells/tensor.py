@@ -315,8 +315,9 @@ class Tensor(TensorBase, NDArray, metaclass=_TensorType):  # type: ignore[misc] 
             wrote(self._data, key)
 
     def _before_write(self) -> None:
-        mode = MODE.current()
-        if mode.recording or mode.paused:  # records refer to the old values
+        mode, outside = MODE.current(), STATE.outside
+        # records refer to the old values, and so does a plan that calls this code
+        if mode.recording or mode.paused or (outside is not None and outside.holds(self)):
             self._data = self._ctx.run(self._data.copy)
 
     # --------------------------------------------------------------------------------------------- gradients

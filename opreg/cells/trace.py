@@ -279,6 +279,10 @@ class FunctionTracer(Tracer):
         if id(parameter) not in self.constants:  # the next run makes a constant again, so its new value is not stored
             self.updated[id(parameter)] = parameter
 
+    def assigned_arrays(self) -> dict[int, NDArray]:
+        """Arrays from outside that the program has given other values so far, by identity."""
+        return {**({} if self.parent is None else self.parent.assigned_arrays()), **self.updated}
+
     def change(self, tensor: NDArray, key: Any, value: Any) -> None:
         """Let a tensor have other values at a subscript from here on; they are stored at the end of a run."""
         changed = self.read(tensor).copy()

@@ -128,7 +128,6 @@ WRITES: dict[str, Callable[[Parameter, Tensor], object]] = {
     "subscript": lambda parameter, value: parameter.__setitem__(slice(None), value)}
 
 
-@pytest.mark.filterwarnings("ignore:.*runs as Python.*write to the Parameter")
 @pytest.mark.parametrize("write", WRITES)
 def test_code_after_a_hook_reads_what_the_hook_wrote(write):
     """Also gradients of code before the hook, which read the value before."""
