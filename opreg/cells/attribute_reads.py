@@ -195,6 +195,12 @@ class AttributeReads(abc.ABC):
         self._all_owners: dict[int, Any] = {}
         self._forget()
 
+    def _refuse_changing(self, names: set[str]) -> None:
+        """Leave the function to Python if it reads one of these names after an operator that may change it."""
+        for name, title in self._changing.items():
+            if name in names:
+                self.reason = self.reason or f"{name}, which the function reads later, may be changed by {title}"
+
     def _forget(self) -> None:
         """Begin to note what code reads since the trace began, or since the last call of Python in its graph."""
         self._scanned: set[tuple[int, int]] = set()

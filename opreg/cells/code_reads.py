@@ -104,9 +104,9 @@ class CodeReads(ValueReads):
         if "modules" in names_loaded.names:
             self._read_modules(module_keys(code, scope))
         self._read_functions_of(code, found)
-        for name, title in self._changing.items():
-            if name in names_loaded.names or name in names_loaded.outer or names_loaded.scope.get(name):
-                self.reason = self.reason or f"{name}, which the function reads later, may be changed by {title}"
+        if self._changing:
+            scope_names = {name for name, is_read in names_loaded.scope.items() if is_read}
+            self._refuse_changing({*names_loaded.names, *names_loaded.outer, *scope_names})
 
     def _read_names(self, names_loaded: Loads, scope: dict[str, Any]) -> None:
         """Note the globals and built-ins that code loads, and their values."""

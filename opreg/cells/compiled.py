@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import weakref
 from collections import Counter
@@ -19,6 +20,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
+from ..core.spec import is_floating
 from ..core.versions import LATEST, Targets, owner_of, wrote
 from ..errors import OpError
 from ..typing import Array
@@ -496,31 +498,29 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
                needs: Sequence[bool], is_train: bool = True) -> Sequence[NDArray | None]:
     out_grads, compiled = list(g) if isinstance(g, tuple) else [g], run.compiled
     if MODE.current().recording or (compiled.by_mode and is_train is not run.is_train):
-        return _record_gradients(run, out_grads, ins, needs, is_train if compiled.by_mode else None)
+        return _record_gradients(run, out_grads, ins, needs, is_train if compiled.by_mode else None, outs=outs)
     raws = compiled.gradients(run, [g._data for g in out_grads], [array._data for array in ins])
     return [None if data is None else tensor_over(data, run.plan.ctx) for data in raws]
 
 
 def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
-                      is_train: bool | None, changed: bool = False) -> list[NDArray | None]:
+                      is_train: bool | None, changed: bool = False, outs: Sequence[NDArray] = ()
+                      ) -> list[NDArray | None]:
     """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
-    values of that run. ``changed`` says that hooks change values which the code reads.
+    values of that run. ``changed`` says that hooks change values which the code reads; ``outs`` are the results of the
+    run, if they must be the same again.
 
     Raises
     ------
     OpError
-        When another value that the code reads has changed since.
+        When another value that the code reads has changed since, and cannot be set back, or when users' code that the
+        function calls returns something else.
     """
     variables = [tensor(array) for array in ins]
     compiled, count, again = run.compiled, run.count, bool(MODE.current().recording)
     for variable, need in zip(variables, needs):
         if need and not again:
             variable._entry = tape.Variable(variable), 0
-    label = None if changed else compiled.changed()
-    if label is not None:
-        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs the "
-                      f"function again, and {label} has changed since the first run. Compute the gradient before the "
-                      f"change, or call the function without jit")
     weights = list(zip(compiled._weights, variables[count:]))
     before = [(array, array._data, array._entry)
               for array in {id(array): array for array, _ in (*weights, *run.plan.copied)}.values()]
@@ -530,7 +530,12 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     for weight, variable in weights:
         weight._data, weight._entry = variable._data, variable._entry
     try:
-        with generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.is_train):
+        with (contextlib.nullcontext() if changed else compiled.reads.as_read() as label,
+              generators.same_draws(run.drawn), Recording(MODE.current().recording or True, run.is_train)):
+            if label is not None:
+                raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs "
+                              f"the function again, and {label} has changed since the first run. Compute the gradient "
+                              f"before the change, or call the function without jit")
             out = run_in_python(run.function, *tree.rebuild(compiled.arguments, iter(variables[:count])))
         results = compiled.traced.computed_leaves(out)
     finally:
@@ -539,6 +544,10 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
         for array, data in moving:
             array._data[...] = data  # a plan for inference reads the states from their arrays
             array._data = data
+    if compiled.traced.trace.calls and not all(map(_alike, results, outs)):
+        raise OpError(f"{_TAPED.name}: a gradient that can be differentiated again, or of another mode, runs the "
+                      "function again, which gave other results: hooks or users' operators in it change what they "
+                      "depend on. Call the function without jit")
     heads = [(head, g) for head, g in zip(results, out_grads) if head._entry is not None]
     places = [i for i, variable in enumerate(variables) if variable._entry is not None]
     gradients = backward_pass.gradients(
@@ -548,6 +557,16 @@ def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDA
     for i, value in zip(places, gradients):
         result[i] = value
     return result
+
+
+def _alike(value: NDArray, other: NDArray) -> bool:
+    """Whether two results are the same but for rounding."""
+    now, before = value.asnumpy(), other.asnumpy()
+    if not is_floating(before.dtype):
+        return np.array_equal(now, before)
+    now, before = now.astype(np.float64), before.astype(np.float64)
+    size = np.max(np.abs(before), initial=0, where=np.isfinite(before))
+    return bool(np.allclose(now, before, 1e-2, 1e-2 * size, equal_nan=True))
 
 
 def _graph(run: _Run) -> tuple[list[Node], list[Entry]]:

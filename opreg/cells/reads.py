@@ -7,9 +7,10 @@ before each run. A trace that set an attribute is valid as long as the attribute
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any, Protocol
 
@@ -140,6 +141,7 @@ class Reads:
         self.epoch = EPOCH[0]
         self.check: Check | None = None
         self._spent: str | None = None
+        self._compare: Check | None = None  # ``check``, also after the trace has changed a value itself
         self.comparisons = Comparisons()
         self.observer: Watcher | None = None
         self.former = FormerState()
@@ -258,7 +260,7 @@ class Reads:
 
     def _spend(self, label: str | None) -> None:
         """Let the trace serve one run if it has changed a value itself."""
-        self._spent = label
+        self._spent, self._compare = label, self.check
         if label is not None:
             self.check = functools.partial(str, label)
 
@@ -268,7 +270,7 @@ class Reads:
         """The state that has changed since, as text; None if nothing has."""
         if self.check is not None and (label := self.check()) is not None:
             return label
-        return None if self.epoch == EPOCH[0] else self._changed_cell(EPOCH[0])
+        return None if self.epoch == EPOCH[0] else self._changed_cell()
 
     def outdated(self) -> str | None:
         """``changed``, for a trace that has run already: what it has changed itself does not count."""
@@ -300,31 +302,50 @@ class Reads:
         found = self.comparisons.changed()
         for after in self._calls:
             found += [puts for each in after.places.values() if (puts := each.puts()) is not None]
+        return [*found, *self._former_attributes(False)]
+
+    def _former_attributes(self, also_set: bool) -> Iterator[Puts]:
+        """``former_values`` of attributes of Cells; ``also_set`` says whether those that the trace has set count."""
         for ref, _, _, attributes in self._noted:
             owner = ref()
             for name, before, after_trace in attributes if owner is not None else ():
-                if isinstance(before, HeldValue) and after_trace is None:
-                    found += _puts(owner, name, before)
-        return found
+                if isinstance(before, HeldValue) and (also_set or after_trace is None):
+                    yield from _puts(owner, name, before)
 
-    def _changed_cell(self, epoch: int) -> str | None:
-        """The Cell, Parameter or setting that has changed, as text."""
+    @contextlib.contextmanager
+    def as_read(self) -> Iterator[str | None]:
+        """A context in which places have the values that the trace read first, also those that it has changed itself.
+        It gives the state that has changed since and cannot be set, as text; None if all has its value."""
+        puts = [*self.comparisons.changed(), *self._former_attributes(True)]
+        for before, _ in puts:
+            before()
+        try:
+            yield (None if self._compare is None else self._compare()) or self._changed_cell(True)
+        finally:
+            for _, after in puts:
+                after()
+
+    def _changed_cell(self, first: bool = False) -> str | None:
+        """The Cell, Parameter or setting that has changed, as text; ``first`` says that values count which the trace
+        read, and not those that it has set."""
+        epoch = EPOCH[0]
         for name, value in self._settings.items():
             if get_context(name) != value:
                 return f"the setting {name}"
         for note in self._noted:
             ref, version, state, attributes = note
             owner = ref()
-            if owner is None or owner._version == version:
+            if owner is None or (owner._version == version and not first):
                 continue
             if state is not None and _state(owner) != state:
                 return _name_of_owner(owner)
             for name, before, after in attributes:
                 now = attribute(owner, name)
-                if (before is not None and not before.same(now)) or (after is not None and not after.same(now)):
+                if (before is not None and not before.same(now)) or (
+                        after is not None and not first and not after.same(now)):
                     return f"{_name_of_owner(owner)}.{name}"
-            note[1] = owner._version
-        self.epoch = epoch
+            note[1] = version if first else owner._version
+        self.epoch = self.epoch if first else epoch
         return None
 
 

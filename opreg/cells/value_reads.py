@@ -99,6 +99,7 @@ class ValueReads(AttributeReads):
         ``found`` is given, and defaults."""
         title = function.__qualname__.rpartition("<locals>.")[2]
         self.comparisons.path(function, "{}.__code__", function.__code__, f"the code of {title}")
+        self._refuse_changing({"__code__", "__defaults__", "__kwdefaults__"})
         for name in ("__defaults__", "__kwdefaults__"):
             value = getattr(function, name)
             if value is not None or not _MISTAKES.isdisjoint(self._names):

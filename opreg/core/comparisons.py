@@ -433,15 +433,16 @@ def _holder(owner: Any, name: str) -> Any:
     classes = owner.__mro__ if isinstance(owner, type) else type(owner).__mro__
     if not isinstance(owner, type):
         try:
-            if name in object.__getattribute__(owner, "__dict__"):
-                return owner
+            attributes = object.__getattribute__(owner, "__dict__")
+            if name in attributes:
+                return attributes if isinstance(owner, dict) else owner  # a dict as owner has names, not attributes
         except AttributeError:  # a class with slots
             pass
     for cls in classes:
         if name in vars(cls):
             member = vars(cls)[name]
             if isinstance(member, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-                return owner
+                return None if isinstance(owner, dict) else owner
             return None if hasattr(type(member), "__get__") and not isinstance(member, types.FunctionType) else cls
     return None
 

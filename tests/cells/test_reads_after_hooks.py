@@ -24,6 +24,8 @@ READS = {
     "global": ("G", "global G; G += 1"),
     "element of a list": ("values[0]", "values[0] += 1"),
     "element of a dict": ("table['a']", "table['a'] += 1"),
+    "missing element": ("missing['a']", "missing['a'] += 1"),
+    "attribute of a dict": ("(box.size + len(box))", "box.size += 1"),
     "element of an array": ("float(array[0])", "array[0] += 1"),
     "closure variable": ("c", "nonlocal c; c += 1"),
     "attribute": ("owner.size", "owner.size += 1"),
@@ -54,7 +56,7 @@ HOOKS = {"forward": ("net.layer.register_forward_hook(hook)", "x * 2 + 0.5"),
          "forward pre": ("net.layer.register_forward_pre_hook(hook)", "x * 2 + 0.5"),
          "operator": ("pass", "Custom(x, op_type='_example_changing')")}
 PROGRAM = '''
-import os, types
+import collections, os, types
 import numpy as np
 from opreg.cells.cell import Cell
 from opreg.custom.custom_op import CustomOp, CustomOpProp
@@ -69,6 +71,9 @@ class Slots:
     __slots__ = ("size",)
 
 G, values, table, array, calls = 1.0, [1.0], {"a": 1.0}, np.array([1.0]), []
+class Box(dict): pass
+missing, box = collections.defaultdict(lambda: 1.0), Box()
+box.size = 1.0
 owner, slots, module = Owner(), Slots(), types.ModuleType("_example_module")
 slots.size = module.size = 1.0
 def default(value=1.0): return value
@@ -146,7 +151,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 ROWS = [*zip(READS, itertools.cycle(PLACES), itertools.cycle(HOOKS)),
         *[(read, "two hooks", "forward") for read in READS], *[("global", place, "forward") for place in PLACES],
         *[("attribute", place, "forward pre") for place in PLACES],
-        *[(read, "before and after", "operator") for read in READS if read != "default"],
+        *[(read, "before and after", "operator") for read in READS],
         *[("closure variable", place, "operator") for place in PLACES]]
 
 
