@@ -264,7 +264,7 @@ class BoundTrace:
             return
         thread = MODE.__dict__
         mode, tracer = thread["current"](), thread["tracer"]
-        trace, observer, runs, outside = STATE.trace, STATE.observer, STATE.runs, STATE.outside
+        trace, observer, runs, around = STATE.trace, STATE.observer, STATE.runs, STATE.outside
         try:
             # In a plan for training, steps that compute as in inference set the mode themselves.
             thread["set"](mode.recorded(False, self.plan.is_train))
@@ -280,11 +280,15 @@ class BoundTrace:
                 followed = (self.followed and segment is self.plan.forward
                             and bool(mode.recording or self.differentiates))
                 with as_variables(self.trained if followed else ()):
-                    STATE.outside = Outside.of(followed, self.outside, STATE.weights)
-                    segment.run()
+                    outside = STATE.outside = Outside.of(followed, self.outside, STATE.weights)
+                    try:
+                        segment.run()
+                    except BaseException:
+                        outside.put_back()
+                        raise
         finally:
             thread["tracer"] = tracer
-            STATE.trace, STATE.observer, STATE.runs, STATE.outside = trace, observer, runs, outside
+            STATE.trace, STATE.observer, STATE.runs, STATE.outside = trace, observer, runs, around
             thread["set"](mode)
 
     def free(self, idle: list[BoundTrace]) -> None:

@@ -6,7 +6,7 @@ such as the Parameters of an adapter. The tape of a run shows on which of them e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.tape import UNDIFFERENTIATED, TapeEntry, Variable
 
 from ..core.declarations import ZERO
+from ..core.versions import wrote, wrote_all
 from ..typing import Array
 from .bailout import LeftToPython, Sources
 from .parameter import Parameter
@@ -39,6 +40,8 @@ class Outside(NamedTuple):
         The memory of the arrays that the plan reads.
     entries : list
         Their entries on the tape, which a recorded write replaces.
+    moved : list of lists of (raw array, raw array)
+        For each move of states that was stored before the end of the run, the states and their values before it.
     """
 
     followed: bool
@@ -46,11 +49,26 @@ class Outside(NamedTuple):
     weights: Sequence[NDArray]
     memory: Sequence[Array]
     entries: Sequence[TapeEntry | None]
+    moved: list[list[tuple[Array, Array]]]
 
     @classmethod
     def of(cls, followed: bool, held: Sequence[NDArray], weights: Sequence[NDArray]) -> Outside:
         """The arrays that a plan reads, and those with respect to which running functions are differentiated."""
-        return cls(followed, held, weights, list(map(_data_of, held)), list(map(_entry_of, held)))
+        return cls(followed, held, weights, list(map(_data_of, held)), list(map(_entry_of, held)), [])
+
+    def store(self, moves: Sequence[tuple[Sequence[Array], Callable[[], object]]]) -> None:
+        """Store the states that earlier steps of the plan have moved, as ``Call.moves`` has them."""
+        for states, store in moves[len(self.moved):]:
+            self.moved.append([(state, state.copy()) for state in states])
+            store()
+            wrote_all(states)
+
+    def put_back(self) -> None:
+        """Restore the states, since the run has ended early."""
+        for states in reversed(self.moved):
+            for state, before in states:
+                state[...] = before
+                wrote(state)
 
     def holds(self, array: NDArray) -> bool:
         """Whether the plan reads an array."""

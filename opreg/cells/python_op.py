@@ -288,10 +288,12 @@ def _python_grad(g: Value | tuple[Value | None, ...], ins: Sequence[Value], outs
 
 @PYTHON.kernel("python", bound=True)
 def _python(step: Call) -> Callable[[], None]:
-    record, ctx = step.attrs["record"], step.ctx
+    record, ctx, moves = step.attrs["record"], step.ctx, step.moves
     read = record.read
 
     def run() -> None:
+        if moves and record.place is not None and STATE.outside is not None:
+            STATE.outside.store(moves)
         results = record.run([*[tensor_over(array.copy(), ctx) for array in step.ins[:read]],
                               *[tensor_over(array, ctx) for array in step.ins[read:]]])
         for out, result in zip(step.outs, results):
@@ -354,9 +356,10 @@ def add_call(trace: FunctionTracer, function: Callable[..., Any], values: Sequen
         signature = signature._replace(captured=(*signature.captured, *moved))
     inputs = [trace.read(value) for value in (*values, *signature.captured)]
     record = Record(function, list(map(spec_of, inputs)), signature, title)
-    record.place, record.signatures, record.learned = place, trace.signatures, known is not None
-    record.number = trace.reads.note_call()
-    record.structured, record.followed = structured, structured or trace.root.differentiating > 0
+    record.signatures, record.learned = trace.signatures, known is not None
+    record.number, record.structured = trace.reads.note_call(), structured
+    if not trace.root.symbolic:  # the runs of an executor are no runs of a compiled function
+        record.place, record.followed = place, structured or trace.root.differentiating > 0
     results = trace.call(PYTHON, inputs, {"record": record})
     results = list(results) if isinstance(results, tuple) else [results]
     count = len(signature.specs)

@@ -139,11 +139,13 @@ class Call:
     states : sequence of arrays
         Auxiliary states that a bound kernel must update, if any.
     store : function or None
-        Stores the new states after all steps that read the old ones. A bound kernel sets it.
+        Stores the new states after all steps that read the old ones. A bound kernel sets it. It may be called twice.
+    moves : sequence of (list of arrays, function)
+        The states that earlier steps of the plan have moved, and functions that store their values from then.
     """
 
     __slots__ = ("op", "attrs", "ins", "outs", "reqs", "xp", "ctx", "is_train", "rng", "specs", "scratch", "wrap",
-                 "memo", "details", "states", "store", "variables")
+                 "memo", "details", "states", "store", "variables", "moves")
 
     def __init__(self, op: Op, attrs: Attrs, ins: list[Any], outs: list[Any], reqs: list[str], xp: ArrayModule,
                  ctx: Any, is_train: bool, rng: Any = None, specs: Sequence[Spec] = (), scratch: Any = None,
@@ -155,6 +157,7 @@ class Call:
         self.variables: Sequence[int] = ()
         self.states: Sequence[Array] = ()
         self.store: Callable[[], object] | None = None
+        self.moves: Sequence[tuple[Sequence[Array], Callable[[], object]]] = ()
 
     def places(self) -> list[Array]:
         """The outputs, with temporary memory for those that are None."""

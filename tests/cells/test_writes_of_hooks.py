@@ -144,3 +144,50 @@ def test_what_a_hook_writes_and_reads_is_that_of_eager_code(hook: str, write: st
 def flat(tree: Any) -> list[Any]:
     """The numbers of a nesting of lists."""
     return [leaf for part in tree for leaf in flat(part)] if isinstance(tree, (tuple, list)) else [tree]
+
+
+class Normalized(Cell):
+    """A Cell that normalizes once or twice by the same statistics, with a layer after each time."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.norm, self.times = nn.BatchNorm1d(2), times
+        self.dense = nn.Dense(2, 2, weight_init="ones", bias_init="zeros")
+
+    def construct(self, x: Any) -> Any:
+        for _ in range(self.times):
+            x = self.dense(self.norm(x))
+        return x * 2
+
+
+#: By name, a function that registers a hook which reads the moving statistics after training has moved them. The result
+#: of the last one has another form than a trace assumes at first.
+READERS: dict[str, Callable[[Normalized, Callable[[], None]], object]] = {
+    "forward": lambda net, read: net.norm.register_forward_hook(lambda *_: read()),
+    "forward of the next layer": lambda net, read: net.dense.register_forward_hook(lambda *_: read()),
+    "forward pre": lambda net, read: net.dense.register_forward_pre_hook(lambda *_: read()),
+    "backward": lambda net, read: net.dense.register_backward_hook(lambda *_: read()),
+    "forward with another shape": lambda net, read: net.register_forward_hook(
+        lambda cell, inputs, out: (read(), out.sum())[1]),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_hooks_read_the_statistics_that_training_has_moved(name: str, times: int) -> None:
+    for eager, *compiled in WAYS:
+        logs = []
+        for way in (eager, *compiled):
+            net, log = Normalized(times), list[Any]()
+            net.set_train(True)
+            statistics = [net.norm.moving_mean, net.norm.moving_variance]
+            READERS[name](net, lambda log=log, statistics=statistics: log.append(values(statistics)))
+            step = way(lambda x, net=net: net(x).sum(), net.trainable_params())
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                for i in range(3):
+                    step(Tensor([[1.0, 2.0 + i], [0.5, 4.0], [3.0, -1.0]]))
+            logs.append([*log, values(statistics)])
+        for log in logs[1:]:
+            assert len(log) == len(logs[0])
+            np.testing.assert_allclose(flat(log), flat(logs[0]), rtol=1e-5)
