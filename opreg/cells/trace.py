@@ -29,7 +29,7 @@ from ..core.spec import Shape, Spec, is_known, unify
 from ..core.tracing import RuleTracer, TracedValue, TraceError, Tracer
 from ..errors import user_line
 from .bailout import CallSignatures, LeftToPython
-from .changed_names import names_changed_by
+from .changed_names import arrays_named_by, names_changed_by
 from .guards import GUARD, TENSOR_READS, Answer, Measure, NotComputable, Path, TensorRead, TraceValues, calls, effects
 from .reads import Owner, Reads
 from .state import STATE, untraced
@@ -428,9 +428,20 @@ class FunctionTracer(Tracer):
             self._read_by_body(node)
         if self.reads.observer is not None and opaque(op):
             self.reads.observer.note_changes(names_changed_by(node.attrs), f"the operator {op.op_type or op.name}")
+            if assigned := self.assigned_arrays():
+                self._refuse_old_values(op, node.attrs, assigned)
         if op.traits.random:
             root.drawn.append(node)
         root.calls, root.effects = root.calls or calls(op), root.effects or effects(op)
+
+    def _refuse_old_values(self, op: Op, attrs: Attrs, assigned: dict[int, NDArray]) -> None:
+        """Leave the function to Python if a user's operator may read an array that the function has assigned: its
+        memory has the value from before."""
+        with untraced():
+            named = next((array for array in arrays_named_by(attrs) if id(array) in assigned), None)
+        if named is not None:
+            self.leave(f"it assigns {getattr(named, 'name', 'a tensor')}, which the operator {op.op_type or op.name} "
+                       "may read later")
 
     # ------------------------------------------------------------------------------------------------- numbers
 

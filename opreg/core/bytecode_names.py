@@ -147,8 +147,9 @@ def changed_names(code: types.CodeType) -> frozenset[str]:
     ...     self.count = 1
     ...     log.append(x)
     ...     x.owner.size += scale
+    ...     weight.add_(x)
     >>> sorted(changed_names(f.__code__))
-    ['log', 'size']
+    ['log', 'size', 'weight']
     """
     found: set[str] = set()
     for part in parts(code):
@@ -160,7 +161,8 @@ def changed_names(code: types.CodeType) -> frozenset[str]:
                 if not (step.opname.endswith("_ATTR") and part.co_argcount and owner == part.co_varnames[0]):
                     found.add(step.argval)
             elif step.opname in _LOADS and (
-                    _is_changed(steps, i) or "DELETE_SUBSCR" in [each.opname for each in steps[i + 1:i + 3]]):
+                    _is_changed(steps, i) or "DELETE_SUBSCR" in [each.opname for each in steps[i + 1:i + 3]]
+                    or _is_written(steps[i + 1:i + 2])):
                 found.add(step.argval)
     return frozenset(found)
 
@@ -300,6 +302,13 @@ def parts(code: types.CodeType) -> Iterator[types.CodeType]:
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             yield from parts(const)
+
+
+def _is_written(following: Sequence[dis.Instruction]) -> bool:
+    """Whether the next instruction loads a method that writes to a tensor, such as ``set_data`` or ``add_``."""
+    return any(step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval != "_" and (
+        step.argval == "set_data" or (step.argval.endswith("_") and not step.argval.endswith("__")))
+        for step in following)
 
 
 def _is_changed(steps: Sequence[dis.Instruction], i: int) -> bool:
