@@ -17,6 +17,7 @@ from opreg.ndarray.context import current_context
 from opreg.ndarray.ndarray import NDArray
 
 from ..core import effects
+from ..core.chosen import override
 from ..core.graph import Entry, Node, reachable
 from ..core.mode import MODE, Recording
 from ..core.op import Op
@@ -376,12 +377,8 @@ def map_samples(function: Callable[..., Any], values: Sequence[BatchedValue], si
         raise ArgumentError(f"{title} assigns {getattr(parameter, 'name', 'a tensor')}, which would differ from "
                             "sample to sample: return the new value")
     entries = {**trace.samples, **trace.outside()}
-    mode = MODE.current()
-    try:
-        MODE.set(mode.but(np_shape=True))
+    with override(MODE, np_shape=True):
         replay(reachable(trace.nodes, heads), entries, trace.specs, size)
-    finally:
-        MODE.set(mode)
     argument_ids = {id(value) for value, _ in values}
     results = [BatchedValue(ops._copy(value) if id(value) in argument_ids else value, batched)
                for value, batched in map(entries.__getitem__, heads)]

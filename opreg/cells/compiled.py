@@ -18,6 +18,7 @@ from opreg.ndarray.context import Context
 from opreg.ndarray.gradient_target import GradientTarget
 from opreg.ndarray.ndarray import NDArray
 
+from ..core.chosen import override
 from ..core.locks import rlock
 from ..core.mode import MODE, Recording
 from ..core.spec import is_floating
@@ -358,17 +359,15 @@ class Compiled:
         """Run the first half again with the weights, the random values and the calls of Python of that run; states and
         assigned parameters are not changed."""
         plan, signatures = run.plan, self.traced.trace.signatures
-        running, signatures.done = (signatures.done, signatures.replay), {}
-        signatures.replay = {record.place: done for record, done in runs.items() if record.place is not None}
+        replay = {record.place: done for record, done in runs.items() if record.place is not None}
         old = {id(weight): value for weight, value in zip(self._weights, weights)}
         saved = [(data, data.copy(), old[id(array)]) for array, data in plan.holders if id(array) in old]
         try:
             for data, _, before in saved:
                 data[...] = before
-            with generators.same_draws(run.drawn):
+            with override(signatures, done={}, replay=replay), generators.same_draws(run.drawn):
                 plan.run(plan.plan.forward)
         finally:
-            signatures.done, signatures.replay = running
             for data, now, _ in saved:
                 data[...] = now
 
@@ -378,11 +377,8 @@ class Compiled:
         self.apart = backward_pass.PASS.last is not run.node()  # otherwise the arrays of the leaves have been replaced
         self.idle_recorded = {}
         idle = self.idle_recorded[run.needs] = []
-        apart, self.apart = self.apart, True
-        try:
+        with override(self, apart=True):
             plan = self._idle_or_new(idle, lambda memory: self._second_half(run.needs, memory))
-        finally:
-            self.apart = apart
         self._run_in(plan, idle, run, weights)
         return plan
 
@@ -487,11 +483,8 @@ class _Run:
 
 def run_in_python(function: Callable, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a function as Python code, without compiling the Cells inside."""
-    inside, STATE.inside = STATE.inside, True
-    try:
+    with override(STATE, inside=True):
         return function(*args, **kwargs)
-    finally:
-        STATE.inside = inside
 
 
 def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: Sequence[NDArray], run: _Run,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Protocol
 
-from ..core.mode import MODE, Mode, Scope
+from ..core.mode import Mode, Recording, Scope
 from ..core.parameters import signature_of
 from ..errors import ArgumentError, note, user_line, warn
 from .context_settings import check_setting
@@ -54,26 +53,19 @@ def takes_count(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-class running_hook:
+class running_hook(Recording):
     """A context in which a hook runs, in the mode of its Cell. An exception gets a note that names the hook; if the
     hook does not take its arguments, a second one lists them."""
 
-    __slots__ = ("_kind", "_hook", "_owner", "_arguments", "_mode")
+    __slots__ = ("_kind", "_hook", "_owner", "_arguments")
 
     def __init__(self, kind: str, hook: Hook, owner: object, arguments: tuple[str, ...]):
+        super().__init__(None, getattr(owner, "training", None))
         self._kind, self._hook, self._owner, self._arguments = kind, hook, owner, arguments
 
-    def __enter__(self) -> None:
-        self._mode = mode = MODE.current()
-        try:
-            MODE.set(mode.recorded(None, getattr(self._owner, "training", None)))
-        except BaseException:
-            MODE.set(mode)
-            raise
-
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        MODE.set(self._mode)
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__()
+        error = raised[1]
         if isinstance(error, Exception):
             note(error, f"in the {self._kind} {self._hook} of {getattr(self._owner, 'path', self._owner)}")
             if isinstance(error, TypeError) and not takes_count(self._hook.function, len(self._arguments)):

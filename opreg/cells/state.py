@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..core.chosen import override
 from ..core.mode import MODE
 from .context_settings import get_context
 from .reads import Watcher
@@ -40,14 +41,8 @@ STATE = _State()
 @contextlib.contextmanager
 def untraced(observed: bool = False) -> Iterator[None]:
     """A context whose operators compute, even during a trace; ``observed`` says whether reads are still noted."""
-    before = STATE.trace, MODE.tracer, STATE.observer
-    STATE.trace = MODE.tracer = None
-    if not observed:
-        STATE.observer = None
-    try:
+    with override(STATE, trace=None, observer=STATE.observer if observed else None), override(MODE, tracer=None):
         yield
-    finally:
-        STATE.trace, MODE.tracer, STATE.observer = before
 
 
 def checks_bprop() -> bool:

@@ -20,6 +20,7 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.attrs import AS_GIVEN, to_text
 from ..core.backward_graph import grow
+from ..core.chosen import override
 from ..core.effects import changed_states, opaque, varies
 from ..core.graph import INFERENCE, Entry, Node
 from ..core.mode import MODE
@@ -412,11 +413,8 @@ class FunctionTracer(Tracer):
                   [self.spec(entry) for entry in node.inputs], self.specs[node], {})
         observer = self.reads.observer
         assert observer is not None
-        before, observer.copies = observer.copies, True
-        try:
+        with override(observer, copies=True):
             trace_body(node.op, node.attrs, use)  # type: ignore[arg-type]  # no variable
-        finally:
-            observer.copies = before
 
     def _infer_specs(self, node: Node) -> None:
         """The shapes and dtypes of a new node; they are noted before Python may read values."""

@@ -18,6 +18,7 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
 from ..core import effects
+from ..core.chosen import override
 from ..core.comparisons import CONTAINERS, elements
 from ..core.graph import Entry
 from ..core.mode import MODE, Recording
@@ -167,23 +168,6 @@ def _insert_constants(structure: Structure, leaves: Iterator[tuple[Any, bool]]) 
     return Structure((*structure[:2], parts, *structure[3:]))
 
 
-class _NeutralScope:
-    """A context that hides state of the caller that later callers may not share: blocked gradients, and the current
-    context."""
-
-    def __init__(self, ctx: Context | None):
-        self._ctx = current_context() if ctx is None else ctx
-
-    def __enter__(self) -> None:
-        self._before = STATE.blocked, STATE.runs
-        STATE.blocked, STATE.runs = 0, None
-        self._ctx.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._ctx.__exit__(*error)
-        STATE.blocked, STATE.runs = self._before
-
-
 def trace_function(function: Callable, arguments: Structure, specs: Sequence[tuple[Shape | None, np.dtype | None]],
                    ctx: Context | None = None, signatures: CallSignatures | None = None, path: Path | None = None,
                    leaves: Sequence[Tensor] = (), owner: weakref.ref[ParameterContainer] | None = None,
@@ -217,7 +201,9 @@ def trace_function(function: Callable, arguments: Structure, specs: Sequence[tup
     traced_arguments = args, kwargs = tree.rebuild(arguments, iter(inputs))
     observer = Observer(trace.reads, leaves=path is not None)
     try:
-        with trace.reads.former, trace, _NeutralScope(ctx), observer if path is not None else contextlib.nullcontext():
+        # Later callers may not share blocked gradients, nor the current context.
+        with (trace.reads.former, trace, override(STATE, blocked=0, runs=None), ctx or current_context(),
+              observer if path is not None else contextlib.nullcontext()):
             observer.note_use(function)
             for container in tree.with_class(traced_arguments):
                 observer.ignore(container)

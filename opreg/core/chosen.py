@@ -1,15 +1,48 @@
-"""Choices that hold in one thread within a ``with`` statement."""
+"""Values and choices that hold within a ``with`` statement."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Chosen"]
+__all__ = ["Chosen", "override"]
 
 T = TypeVar("T")
+
+
+class override:
+    """A context manager that gives values to attributes of an object, and restores the values before, also after an
+    interrupt.
+
+    Examples
+    --------
+    >>> chosen = Chosen()
+    >>> with override(chosen, value="numpy"):
+    ...     chosen.value
+    'numpy'
+    >>> chosen.value is None
+    True
+    """
+
+    __slots__ = ("_owner", "_values", "_before")
+
+    def __init__(self, owner: Any, **values: Any):
+        self._owner, self._values = owner, values
+
+    def __enter__(self) -> None:
+        self._before = {name: getattr(self._owner, name) for name in self._values}
+        try:
+            self._set(self._values)
+        except BaseException:
+            self._set(self._before)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._set(self._before)
+
+    def _set(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            setattr(self._owner, name, value)
 
 
 class Chosen(threading.local, Generic[T]):
@@ -26,11 +59,6 @@ class Chosen(threading.local, Generic[T]):
 
     value: T | None = None
 
-    @contextmanager
-    def override(self, value: T) -> Iterator[None]:
+    def override(self, value: T) -> override:
         """Choose a value within a ``with`` statement."""
-        before, self.value = self.value, value
-        try:
-            yield
-        finally:
-            self.value = before
+        return override(self, value=value)

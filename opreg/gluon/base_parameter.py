@@ -13,6 +13,7 @@ from opreg.ndarray.creation import zeros
 from opreg.ndarray.ndarray import STORAGE_TYPES, NDArray, array
 from opreg.symbol.symbol import Symbol, Variable
 
+from ..core.chosen import override
 from ..core.invalidation import renew_memory
 from ..core.mode import MODE
 from ..core.settings import CheckedMethods, dimensions, number
@@ -506,14 +507,11 @@ class Parameter(CheckedMethods):
 
 def _overwrite(target: NDArray, data: Any) -> None:
     """Write values to an array with ``attach_grad``, which stays the same variable of the tape."""
-    entry, target._entry = target._entry, None
-    if MODE.current().paused:  # recorded operators read the old values
-        target._data = target._ctx.run(target._data.copy)
-        renew_memory(target)
-    try:
+    with override(target, _entry=None):
+        if MODE.current().paused:  # recorded operators read the old values
+            target._data = target._ctx.run(target._data.copy)
+            renew_memory(target)
         target[:] = data
-    finally:
-        target._entry = entry
 
 
 class Constant(Parameter):

@@ -9,6 +9,7 @@ from opreg import symbol
 from opreg.ndarray.ndarray import NDArray
 from opreg.symbol.symbol import Symbol
 
+from ..core.chosen import override
 from ..errors import ArgumentError, OpError
 from .base_rnn_cell import BaseRNNCell, RNNParams, StateInfo, Steps, Weights, apply, as_steps
 
@@ -186,11 +187,8 @@ class ModifierCell(BaseRNNCell):
                     **kwargs: Any) -> list[Symbol]:
         if self._modified:
             raise OpError("begin_state: call it on the cell that wraps this one")
-        self.base_cell._modified = False
-        try:
+        with override(self.base_cell, _modified=False):
             return self.base_cell.begin_state(func=func or init_sym, **kwargs)
-        finally:
-            self.base_cell._modified = True
 
     def unpack_weights(self, args: Weights) -> dict[str, NDArray]:
         return self.base_cell.unpack_weights(args)

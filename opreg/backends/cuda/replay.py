@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opreg.core.chosen import override
 from opreg.core.steps import PlainStep, Recorder, RefusedError
 from opreg.typing import ArrayModule
 
@@ -80,13 +81,10 @@ class CudaRecorder(Recorder):
     @contextlib.contextmanager
     def _memory(self) -> Iterator[None]:
         """Allocate arrays made in this context from the memory pool of the graphs; contexts may be nested."""
-        source, around = self._source, self._source.allocator
-        source.allocator = around or self._cuda.get_allocator()
-        try:
-            with self._cuda.using_allocator(self._pool.malloc):
-                yield
-        finally:
-            source.allocator = around
+        source = self._source
+        with (override(source, allocator=source.allocator or self._cuda.get_allocator()),
+              self._cuda.using_allocator(self._pool.malloc)):
+            yield
 
     def record(self, functions: Sequence[Callable[[], object]]) -> Replay:
         stream, refused, graph = self._stream, None, None

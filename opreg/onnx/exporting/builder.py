@@ -7,12 +7,12 @@ checked against the schema of its operator, and its outputs get the shapes and d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...core.chosen import override
 from ...core.spec import ANY, Shape, Spec, is_floating
 from ...interop.translation import Untranslatable
 from ..package import onnx as package
@@ -99,14 +99,9 @@ class Builder:
         self._constants: dict[tuple[object, ...], Value] = {}
         self.primitives: Mapping[str, Callable[..., Value]] = {}
 
-    @contextmanager
-    def of(self, name: str) -> Iterator[None]:
+    def of(self, name: str) -> override:
         """Prefix the names of values made inside with a node's name."""
-        before, self.prefix = self.prefix, name
-        try:
-            yield
-        finally:
-            self.prefix = before
+        return override(self, prefix=name)
 
     # ------------------------------------------------------------------------------------------- nodes
 
