@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import inspect
 import types
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,14 +23,16 @@ from .parameters import parameters_of
 from .setting_reads import reads_setting
 from .slots import load
 
-__all__ = ["REGISTERED", "count_of_names", "declare", "register", "alias", "get", "find", "unknown_operator",
-           "user_operator", "names", "nearest", "on_names", "operators", "ops"]
+__all__ = ["REGISTERED", "count_of_names", "declare", "register", "register_while_held", "alias", "get", "find",
+           "unknown_operator", "user_operator", "names", "nearest", "on_names", "operators", "ops"]
 
 __getattr__ = inner(__name__)  # functions of MXNet's module ``registry``, which registers classes
 
 _OPS: dict[str, Op] = {}
 #: The operators registered so far, for modules that add to some when imported; ``find`` imports the others first.
 REGISTERED: Mapping[str, Op] = types.MappingProxyType(_OPS)
+#: Operators that objects have for themselves, by names that no other operator gets.
+_HELD: weakref.WeakValueDictionary[str, Op] = weakref.WeakValueDictionary()
 _RENEWALS: list[Callable[[Sequence[str]], None]] = []
 _loading: list[bool] = []  # not empty from the moment the import of the built-in operators begins
 
@@ -54,6 +57,12 @@ def register(op: Op, *aliases: str) -> Op:
                 invalidate(earlier)
     for renew in _RENEWALS:
         renew([name for name, _ in before])
+    return op
+
+
+def register_while_held(op: Op) -> Op:
+    """Register an operator under a name that is new, until nothing holds it any more."""
+    _HELD[op.name] = op
     return op
 
 
@@ -133,7 +142,7 @@ def find(name: str) -> Op | None:
     """The operator of that name, or None."""
     if not name.startswith("custom."):  # a user's operator does not depend on the built-in ones
         _load()
-    return _OPS.get(name)
+    return _OPS.get(name) or _HELD.get(name)
 
 
 def count_of_names() -> int:

@@ -3,13 +3,14 @@ computes."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core.named_errors import named
 from ..core.op import Op
-from ..core.registry import register
+from ..core.registry import register_while_held
 from .custom_op import CustomOp, CustomOpProp
 from .prop import of_prop
 from .signature import RULES, warn_misspelt
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["PythonOp", "NumpyOp", "NDArrayOp"]
 
 _COUNT = itertools.count()
-#: The operators of objects, by identity: they hold the objects.
-_OPERATORS: dict[int, Op] = {}
 
 
 class PythonOp:
@@ -84,20 +83,22 @@ class PythonOp:
         """Whether ``backward`` reads the output gradients."""
         return self.need_top_grad_
 
+    def __getstate__(self) -> Any:  # copies get operators of their own
+        state: Any = super().__getstate__()
+        values, *slots = state if isinstance(state, tuple) else (state or {},)
+        values = {name: value for name, value in values.items() if name != "operator"}
+        return (values, *slots) if slots else values
+
     #: The class of the object that computes.
     _run: type[_PythonOpRun]
 
-    @property
+    @functools.cached_property
     def operator(self) -> Op:
-        """The operator of this object, which is registered at the first access."""
-        op = _OPERATORS.get(id(self))
-        if op is None:
-            kind = type(self).__name__
-            rules = {name: _rule(getattr(self, name)) for name in RULES if hasattr(self, name)}
-            prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (self._run,), {}), **rules})
-            op = _OPERATORS[id(self)] = of_prop(f"{kind}{next(_COUNT)}", prop_class)
-            register(op)
-        return op
+        """The operator of this object, which is found by its name as long as something holds it."""
+        kind = type(self).__name__
+        rules = {name: _rule(getattr(self, name)) for name in RULES if hasattr(self, name)}
+        prop_class = type(kind, (_PythonOpProp,), {"made_of": self, "run": type(kind, (self._run,), {}), **rules})
+        return register_while_held(of_prop(f"{kind}{next(_COUNT)}", prop_class))
 
 
 class NumpyOp(PythonOp):

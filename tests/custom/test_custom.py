@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import itertools
 import multiprocessing
+import pickle
 import threading
 import warnings
 import weakref
@@ -981,6 +983,47 @@ def test_a_replaced_operator_is_freed():
     gc.collect()
     assert held[0]() is None
     assert held[1]() is scaled
+
+
+class OldTwice(mx.operator.NumpyOp):
+    factor = 2
+
+    def forward(self, in_data, out_data):
+        out_data[0][:] = self.factor * in_data[0]
+
+    def backward(self, out_grad, in_data, out_data, in_grad):
+        in_grad[0][:] = self.factor * out_grad[0]
+
+
+def test_operators_of_objects_are_freed_with_the_objects():
+    made = []
+    for _ in range(20):
+        old, x = OldTwice(), marked()
+        made += [weakref.ref(old), weakref.ref(old.operator)]
+        with autograd.record():
+            y = old(x)
+        y.backward()
+        net = old(data=sym.Variable("x"), name="n")
+        net = sym.load_json(net.tojson())
+        executor = net.simple_bind(mx.cpu(), x=(2, 3))
+        executor.forward(is_train=True)
+        executor.backward(nd.ones((2, 3)))
+        del old, x, y
+        gc.collect()
+        assert made[-1]() is not None  # the symbol holds it
+        del net, executor
+    gc.collect()
+    assert [ref() for ref in made] == [None] * 40
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda old: pickle.loads(pickle.dumps(old))])
+def test_a_copy_of_an_object_has_an_operator_of_its_own(copied):
+    old = OldTwice()
+    assert old.operator is old.operator
+    other = copied(old)
+    other.factor = 3
+    assert other(nd.ones((2,))).asnumpy().tolist() == [3, 3]
+    assert old(nd.ones((2,))).asnumpy().tolist() == [2, 2]
 
 
 # --------------------------------------------------------------------------------------------- second order
