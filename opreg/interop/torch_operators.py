@@ -31,7 +31,8 @@ from .translation import Untranslatable, may_translate, translate
 __all__ = ["to_torch"]
 
 _NAMESPACE = "opreg"
-#: Operators of PyTorch, by the operator they were made from; they live as long as the process.
+#: Operators of PyTorch, by the operator they were made from. They live as long as the process, as all operators of
+#: ``torch.library`` should: exported programs refer to them by name.
 _MADE: dict[Any, Any] = {}
 _KEPT: list[Any] = []
 _NAMES: dict[str, itertools.count] = {}
@@ -49,7 +50,9 @@ def to_torch(what: Any, parameters: Mapping[str, Any] | None, random: bool | Non
         return _MADE[key]
     function = _function(source, _operator(source))
     if source.parameters:
-        return _module(source, function)
+        module = _module(source, function)
+        source.parameters = {}  # the operator lives as long as the process; the module alone holds the values
+        return module
     if key is not None:
         _MADE[key] = function
     return function

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -315,6 +317,18 @@ def test_a_cell_is_a_module_of_pytorch(torch: Any) -> None:
 def layers(parts: int = 4) -> Any:
     return mx.nn.SequentialCell(*[mx.nn.Dense(3, 4), mx.nn.BatchNorm1d(4), mx.nn.Dropout(p=0.5),
                                   mx.nn.Dense(4, 2)][:parts]).set_train(True)
+
+
+def test_weights_are_freed_with_the_module(torch: Any) -> None:
+    held = []
+    for _ in range(3):
+        cell = mx.nn.Dense(3, 4)
+        module = mx.operator.to_torch(cell)
+        module(torch.ones(2, 3)).sum().backward()
+        held += [weakref.ref(cell.weight), weakref.ref(module)]
+        del cell, module
+    gc.collect()
+    assert [ref() for ref in held] == [None] * 6
 
 
 def test_the_mode_of_a_module_is_that_of_the_cell(torch: Any) -> None:
