@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from opreg.core.comparisons import bytes_of
 from opreg.core.graph import Entry, Node
+from opreg.core.held_values import bytes_of
 from opreg.core.keys import Same
 from opreg.core.mode import MODE
 from opreg.core.op import Op

@@ -31,7 +31,7 @@ OTHERWISE = {
         backends.onednn.operators.products: _COPY _BESIDE
         backends.blas: _OWN_THREADS
         custom.first_run: _MARK
-        core.comparisons: HEAP_TYPE
+        core.held_values: HEAP_TYPE
         distributed.start: _NO_EXEC
         core.processes: _PR_SET_PDEATHSIG
         distributed.nccl: _BFLOAT16

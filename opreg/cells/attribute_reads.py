@@ -23,7 +23,8 @@ from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, loads, parts
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, Comparisons
+from ..core.comparisons import MOST_ELEMENTS, Comparisons
+from ..core.held_values import ABSENT, BUFFERS, CONTAINERS, PLAIN
 from ..custom.first_run import AssignCheck
 from .buffers import BufferContainer
 from .class_hooks import attributes_of, getter_of, hook, hookable, runs_python, size_of

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from ..core.comparisons import ABSENT, HEAP_TYPE
+from ..core.held_values import ABSENT, HEAP_TYPE
 from ..core.locks import lock
 from .state import STATE
 

@@ -14,7 +14,7 @@ import warnings
 from typing import Any
 
 from ..core.bytecode_names import HANDLERS, Loads, loads, module_keys
-from ..core.comparisons import ABSENT
+from ..core.held_values import ABSENT
 from .class_hooks import hookable
 from .outside import BY_NAME, error_handlers
 from .user_code import is_user_module

@@ -25,7 +25,7 @@ import numpy as np
 from opreg.ndarray.ndarray import NDArray
 
 from ..core.bytecode_names import COMPUTED, call_arguments, key_of, loads, loads_after
-from ..core.comparisons import ABSENT, PLAIN
+from ..core.held_values import ABSENT, PLAIN
 from ..core.parameters import annotations_of
 from ..core.registry import count_of_names
 from ..core.setting_reads import READERS

@@ -44,8 +44,8 @@ from opreg.symbol.naming import AttrScope, NameManager, Prefix
 from opreg.symbol.symbol import Symbol
 
 from ..core.bytecode_names import HANDLERS
-from ..core.comparisons import package_of
 from ..core.files import open_to_read
+from ..core.held_values import package_of
 from ..core.mode import is_np_shape
 from ..core.numpy_random import global_state
 from ..core.registry import unknown_operator

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.comparisons import ABSENT, Check, Comparison, Comparisons, HeldElements, HeldValue, Puts
+from ..core.comparisons import Check, Comparison, Comparisons, Puts
+from ..core.held_values import ABSENT, HeldElements, HeldValue
 from .context_settings import EPOCH, get_context
 from .former_state import FormerState
 

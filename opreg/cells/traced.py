@@ -19,8 +19,8 @@ from opreg.symbol.symbol import Symbol
 
 from ..core import effects
 from ..core.chosen import override
-from ..core.comparisons import CONTAINERS, elements
 from ..core.graph import Entry
+from ..core.held_values import CONTAINERS, elements
 from ..core.mode import MODE, Recording
 from ..core.parameters import signature_of
 from ..core.spec import Shape

@@ -10,7 +10,7 @@ import numpy as np
 
 from opreg.ndarray.ndarray import NDArray
 
-from ..core.comparisons import PLAIN, plain_key
+from ..core.held_values import PLAIN, plain_key
 from ..core.named_errors import name_errors
 from ..errors import ArgumentError
 from .class_hooks import attributes_of

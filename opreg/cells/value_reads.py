@@ -30,7 +30,8 @@ from opreg.ndarray.ndarray import NDArray
 from opreg.ndarray.traced import TracedArray, TracedNDArray
 
 from ..core.bytecode_names import Loads, loads
-from ..core.comparisons import ABSENT, BUFFERS, CONTAINERS, MOST_ELEMENTS, PLAIN, elements, package_of
+from ..core.comparisons import MOST_ELEMENTS
+from ..core.held_values import ABSENT, BUFFERS, CONTAINERS, PLAIN, elements, package_of
 from .attribute_reads import BOUND, AttributeReads, class_attribute, has_fields, is_of_ctypes
 from .bailout import LeftToPython
 from .buffers import BufferContainer

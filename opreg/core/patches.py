@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import is_ours
-from .comparisons import ABSENT
+from .held_values import ABSENT
 
 __all__ = ["Patched", "copy_patches"]
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.bytecode_names import parts
-from ..core.comparisons import ABSENT
+from ..core.held_values import ABSENT
 
 __all__ = ["METHODS", "is_plain", "lasting_answers"]
 

@@ -22,7 +22,8 @@ import numpy as np
 
 from ..core.bytecode_names import HANDLERS, loads, parts
 from ..core.cache import cached
-from ..core.comparisons import ABSENT, CONTAINERS, HEAP_TYPE, PLAIN, Check, Comparisons, elements, package_of
+from ..core.comparisons import Check, Comparisons
+from ..core.held_values import ABSENT, CONTAINERS, HEAP_TYPE, PLAIN, elements, package_of
 from ..core.op import Op
 from ..core.setting_reads import READERS
 from ..errors import is_ours

@@ -14,7 +14,7 @@ from ..cells.class_hooks import attributes_of
 from ..cells.graph_reads import GraphObserver, warn_of_reads
 from ..cells.user_code import is_user_module
 from ..core.bytecode_names import loads
-from ..core.comparisons import ABSENT, PLAIN
+from ..core.held_values import ABSENT, PLAIN
 from ..errors import is_ours
 from .base_block import Block
 

@@ -13,7 +13,8 @@ from opreg.ndarray import NDArray
 
 from ...cells.user_code import is_user_code, is_user_module
 from ...core.bytecode_names import loads, parts
-from ...core.comparisons import ABSENT, CONTAINERS, MOST_ELEMENTS, PLAIN, different, elements
+from ...core.comparisons import MOST_ELEMENTS
+from ...core.held_values import ABSENT, CONTAINERS, PLAIN, different, elements
 from ..base_block import Block
 from .dataset import Dataset
 
