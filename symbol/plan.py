@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, NoReturn, TypeAlias
 from weakref import WeakSet
 
-from opreg.core import effects, generators
+from opreg.core import effects, generators, threads
 from opreg.core.array_module import TRANSFERS
 from opreg.core.graph import Entry, Node, fail
 from opreg.core.host_memory import Workspace
@@ -239,7 +239,8 @@ class Segment:
     def _one_by_one(self) -> None:
         every = [instrument.watches for instrument in self._instruments]
         for number, step in enumerate(self.steps):
-            work: Function = functools.partial(self._first if self.fresh else _work, step)
+            work: Function = (functools.partial(self._first, step) if self.fresh else
+                              functools.partial(threads.call_all, step.run))
             for watches in every:
                 watch = watches.get(step)
                 if watch is not None:
@@ -316,11 +317,6 @@ def _detach_all(around: Around) -> None:
         for segment in _SEGMENTS:
             for instrument in [instrument for instrument in segment._instruments if instrument.around is around]:
                 segment.detach(instrument)
-
-
-def _work(step: Step) -> None:
-    for function in step.run:
-        function()
 
 
 def _copies(to_host: int, from_host: int) -> str:

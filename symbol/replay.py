@@ -16,6 +16,7 @@ from typing import NoReturn
 import numpy as np
 
 from opreg.backends.devices import recorder
+from opreg.core import threads
 from opreg.core.effects import draws
 from opreg.core.steps import Recorder, RefusedError, is_plain
 from opreg.errors import OpError, note
@@ -179,8 +180,7 @@ class RecordedSegment(Segment):
                 for array in _distinct(step.ins):
                     _change(array)
                 changed = [array.copy() for array in arrays]
-                for function in step.run:
-                    function()
+                threads.call_all(step.run)
                 computed = [array.copy() for array in arrays]
                 _restore(arrays, before)
                 replay = recorder.record(step.run)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from opreg.core import threads
 from opreg.core.addresses import address_of
 from opreg.core.launch import Call, Rank
 from opreg.core.op import Op
@@ -72,8 +73,7 @@ class _Step(PlainStep):
             self._added.a = self._sign * number
             self._added()
         else:
-            for step in self._otherwise:
-                step()
+            threads.call_all(self._otherwise)
 
 
 def attach(op: Op, expression: Callable[[Attrs], Expression],

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opreg.backends.private_operators import private
+from opreg.core import threads
 from opreg.core.attrs import AS_GIVEN
 from opreg.core.graph import Entry, Graph, Node, reachable
 from opreg.core.launch import Call, FirstRun
@@ -134,8 +135,7 @@ def _start(call: Call) -> list[Callable[[], object]]:
 
     def first() -> list[Callable[[], object]]:
         pending.reduced.agree()
-        for step in steps:
-            step()
+        threads.call_all(steps)
         return steps
 
     return [FirstRun(first)]

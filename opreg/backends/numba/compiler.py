@@ -447,8 +447,7 @@ class CompilingStep(TieredStep):
             self.made()
             return
         start = time.perf_counter()
-        for step in self.steps:
-            step()
+        threads.call_all(self.steps)
         function.add_numpy_time(time.perf_counter() - start)
 
 
