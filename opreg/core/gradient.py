@@ -124,6 +124,19 @@ def _broadcasts_to(shape: Shape, target: Shape) -> bool:
         return False
 
 
+def _dependents(order: Iterable[N], targets: set[N]) -> set[N]:
+    """The targets, and all nodes through which gradients reach them."""
+    found = targets.copy()
+    for node in order:
+        if node.op is None or node.op.rules.grad is ZERO:  # no gradient passes, so earlier hooks are not called
+            continue
+        for source, _ in node.inputs:
+            if source in found:
+                found.add(node)
+                break
+    return found
+
+
 def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Iterable[N],
          differentiate: Callable[[N, list[G | None], tuple[bool, ...]], Sequence[G | None]],
          add: Callable[[tuple[N, int], G, G], G], live: Collection[N] | None = None) -> dict[tuple[N, int], G | None]:
@@ -158,15 +171,7 @@ def walk(order: Sequence[N], seeds: dict[tuple[N, int], G | None], wanted: Itera
     """
     targets = set(wanted)
     if live is None:
-        live = targets.copy()
-        for node in order:
-            op = node.op
-            if op is None or op.rules.grad is ZERO:  # no gradient passes, so hooks of earlier nodes are not called
-                continue
-            for source, _ in node.inputs:
-                if source in live:
-                    live.add(node)
-                    break
+        live = _dependents(order, targets)
     grads: dict[Any, Any] = seeds
     for node in reversed(order):
         op = node.op
