@@ -292,6 +292,23 @@ VALUES |= {
 }
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float16"])
+@pytest.mark.parametrize("call, wanted", [
+    ("ops.ReduceSum()(x, 0)", [8, 5]), ("ops.ReduceProd()(x, 0)", [7, 6]), ("ops.reduce_sum(x, 0)", [8, 5]),
+    ("ops.CumSum()(x, 0)", [[7, 2], [8, 5]]), ("ops.CumProd()(x, 0)", [[7, 2], [7, 6]]),
+    ("ops.RealDiv()(x, 2)", [[3, 1], [0, 1]]), ("ops.tensor_div(x, 2)", [[3, 1], [0, 1]]),
+])
+def test_primitives_of_integers_keep_their_dtype(call: str, wanted: list, dtype: str) -> None:
+    x = ms.Tensor([[7, 2], [1, 3]]).astype(getattr(ms, dtype))
+    if "div" in call.lower() and dtype == "float16":
+        wanted = [[3.5, 1], [0.5, 1.5]]
+    names = {"ops": ops, "x": x}
+    for run in (eval, ms.jit(eval)):
+        found = run(call, names)
+        assert found.dtype == x.dtype
+        assert found.asnumpy().tolist() == wanted
+
+
 @of_each(VALUES)
 def test_values_of_further_settings_eagerly_and_compiled(text: str) -> None:
     given = {"ops": ops, "ms": ms, "np": np, "CUBE": CUBE, "COLORS": COLORS, "INF": INF, "M": M}

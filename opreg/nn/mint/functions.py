@@ -11,6 +11,7 @@ import numpy as np
 
 from ...cells.tensor import Tensor
 from ...cells.tensor import operand as tensor
+from ...cells.tensor_base import is_number
 from ...cells.typing import AnyShape, Axes, Number, TensorDType, TensorLike
 from ...core.spec import is_floating
 from ...errors import ArgumentError, ShapeError
@@ -457,7 +458,9 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 
 
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
-    """``input`` with elements of ``src`` written at indices along an axis."""
+    """``input`` with elements of ``src``, or one number, written at indices along an axis."""
+    if is_number(src):
+        src = ops.full(tensor(index).shape, src, dtype=tensor(input)._dt)
     return ops.scatter(input, dim, index, _indexed_elements(index, src))
 
 

@@ -2515,7 +2515,7 @@ def reduce_mean(x: TensorLike, axis: Axes = ()) -> Tensor:
 def reduce_min(x: TensorLike, axis: Axes = ()) -> Tensor:
     """The smallest element."""
 def reduce_sum(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The sum."""
+    """The sum, in the dtype of ``x``."""
 def relu(input: TensorLike, inplace: bool = False) -> Tensor:
     """The larger of each element and zero."""
 def relu6(x: TensorLike) -> Tensor:
@@ -2739,7 +2739,7 @@ def tanhshrink(input: TensorLike) -> Tensor:
     """``x - tanh(x)``."""
 def tensor_add(input: TensorLike, other: TensorLike) -> Tensor:
     """The sum."""
-def tensor_div(input: TensorLike, other: TensorLike) -> Tensor:
+def tensor_div(x: TensorLike, y: TensorLike) -> Tensor:
     """The quotient."""
 def tensor_dot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[int | Sequence[int]]) -> Tensor:
     """Sums of products along axes of both."""

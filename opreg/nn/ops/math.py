@@ -33,7 +33,7 @@ __all__ = [
     "logical_xor", "lt", "masked_fill", "maximum", "minimum", "mod", "mul", "multiply", "mvlgamma", "nan_to_num", "ne",
     "neg", "negative", "not_equal", "polygamma", "population_count", "positive", "pow", "rad2deg", "reciprocal",
     "remainder", "round", "rsqrt", "select", "sgn", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "sub",
-    "subtract", "tan", "tanh", "true_divide", "trunc", "where", "xdivy", "xlogy"]
+    "subtract", "tan", "tanh", "true_divide", "trunc", "truncate_div", "where", "xdivy", "xlogy"]
 
 
 # -------------------------------------------------------------------------------------- functions of one tensor
@@ -256,6 +256,17 @@ def div(input: TensorLike, other: TensorLike, *, rounding_mode: str | None = Non
 
 
 divide = div
+
+
+def truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient, rounded towards zero."""
+    return div(x, y, rounding_mode="trunc")
+
+
+def real_div(x: TensorLike, y: TensorLike) -> Tensor:
+    """The quotient; that of integers keeps their dtype and is rounded towards zero."""
+    x, y = to_common_dtype(x, y)
+    return true_divide(x, y) if is_floating(x._dt) else truncate_div(x, y)
 
 
 def remainder(input: TensorLike, other: TensorLike) -> Tensor:

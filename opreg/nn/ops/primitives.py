@@ -16,7 +16,7 @@ from ...cells.tensor import Tensor
 from ...cells.tensor_base import TensorBase
 from ...cells.typing import AnyShape, Axes, TensorDType, TensorLike
 from ...core.registry import ops
-from ...core.spec import Spec, as_dtype, is_floating
+from ...core.spec import Spec, as_dtype
 from ...errors import ArgumentError, ShapeError
 from . import activation, array, control, creation, indexing, linalg, losses, math, nn, random, reduce, scalars
 from .lift import as_floating, tensor, to_common_dtype
@@ -60,16 +60,6 @@ def _l2_loss(x: TensorLike) -> Tensor:
 
 def _squared_difference(x: TensorLike, y: TensorLike) -> Tensor:
     return ops.square(math.sub(x, y))
-
-
-def _truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
-    return math.div(x, y, rounding_mode="trunc")
-
-
-def _real_div(x: TensorLike, y: TensorLike) -> Tensor:
-    """The quotient; for integers rounded towards zero."""
-    x, y = to_common_dtype(x, y)
-    return math.true_divide(x, y) if is_floating(x._dt) else _truncate_div(x, y)
 
 
 def _diag_part(x: TensorLike) -> Tensor:
@@ -128,7 +118,7 @@ WITHOUT_SETTINGS: dict[str, Callable] = {
         "LogicalXor": math.logical_xor, "MaskedFill": math.masked_fill, "Maximum": math.maximum,
         "Minimum": math.minimum, "Mish": activation.mish, "Mod": math.fmod, "Mul": math.mul, "Neg": math.neg,
         "NotEqual": math.not_equal, "Ones": creation.ones, "OnesLike": creation.ones_like, "Pow": math.pow,
-        "PReLU": activation.prelu, "Rank": array.rank, "RealDiv": _real_div,
+        "PReLU": activation.prelu, "Rank": array.rank, "RealDiv": math.real_div,
         "Reciprocal": math.reciprocal, "ReLU": activation.relu, "ReLU6": activation.relu6, "Reshape": array.reshape,
         "Round": math.round, "Rsqrt": math.rsqrt, "ScalarCast": scalars.scalar_cast, "ScatterNd": indexing.scatter_nd,
         "Select": math.select, "SeLU": activation.selu, "Shape": array.shape, "Sigmoid": activation.sigmoid,
@@ -143,7 +133,7 @@ WITHOUT_SETTINGS: dict[str, Callable] = {
         "ZerosLike": creation.zeros_like,
         "AddN": addn, "DivNoNan": _div_no_nan, "DType": _dtype, "FillV2": _fill, "GeLU": _gelu, "L2Loss": _l2_loss,
         "Rint": math.round, "Slice": indexing.slice, "SquaredDifference": _squared_difference,
-        "TruncateDiv": _truncate_div, "TruncateMod": math.fmod,
+        "TruncateDiv": math.truncate_div, "TruncateMod": math.fmod,
         "Digamma": math.digamma,
         "DiagPart": _diag_part, "EmbeddingLookup": _embedding_lookup, "Expand": array.expand,
         "FastGelu": activation.fast_gelu, "Fmax": math.fmax, "Fmin": math.fmin, "Gcd": math.gcd, "Gelu": _gelu,
@@ -241,7 +231,7 @@ def _cumulative(function: Callable[[Tensor, int], Tensor], neutral: int) -> Call
             first = array.narrow(x, axis, 0, 1)
             x = array.concat((ops._npi_full_like(first, fill_value=float(neutral)),
                               array.narrow(x, axis, 0, x.shape[axis] - 1)), axis)
-        running = function(x, axis)
+        running = function(x, axis)._cast(x._dt)
         return array.flip(running, axis) if reverse else running
 
     return call

@@ -372,8 +372,8 @@ def nanmean(input: TensorLike, axis: Axes = None, keepdims: bool = False, *, dty
 
 
 def reduce_sum(x: TensorLike, axis: Axes = ()) -> Tensor:
-    """The sum."""
-    return sum(x, axis)
+    """The sum, in the dtype of ``x``."""
+    return sum(x, axis)._cast(tensor(x)._dt)
 
 
 def reduce_mean(x: TensorLike, axis: Axes = ()) -> Tensor:

@@ -38,7 +38,7 @@ _PYTHON: dict[int, dict[str, Callable]] = {1: {
     "tuple_getitem": operator.getitem, "list_getitem": operator.getitem, "dict_getitem": operator.getitem}}
 
 _TENSORS: dict[str, Callable[..., Tensor]] = {
-    "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.true_divide,
+    "tensor_add": math.add, "tensor_sub": math.sub, "tensor_mul": math.mul, "tensor_div": math.real_div,
     "tensor_floordiv": math.floor_div, "tensor_mod": math.floor_mod, "tensor_pow": math.pow, "tensor_exp": math.exp,
     "tensor_lt": math.less, "tensor_le": math.less_equal, "tensor_gt": math.greater, "tensor_ge": math.greater_equal,
     "absolute": math.abs, "floordiv": math.floor_div, "floormod": math.floor_mod,

@@ -15,7 +15,7 @@ from .array import broadcast_to, concat, flip, vstack
 from .creation import full, linspace
 from .indexing import gather_elements, masked_select, searchsorted
 from .lift import as_floating, one_axis, tensor, to_common_dtype
-from .math import div, fmod, logical_not, where
+from .math import fmod, logical_not, where
 from .nn import fold, unfold
 from .primitive import adder
 from .primitives import addn, pad_by_mirror
@@ -25,7 +25,7 @@ from .reduce import logcumsumexp, sum
 from .windows import adaptive_max_pool2d
 
 __all__ = ["accumulate_n", "col2im", "expand_as", "is_nonzero", "logspace", "mirror_pad", "nanmedian", "row_stack",
-           "truncate_div", "truncate_mod", "type_as", "view_as"]
+           "truncate_mod", "type_as", "view_as"]
 
 _add = adder(globals(), __all__)
 
@@ -80,11 +80,6 @@ def logspace(start: TensorLike, end: TensorLike, steps: int, base: Number = 10, 
     first, last = (tensor(number)._cast(np.dtype(np.float64)) for number in (start, end))
     exponents = linspace(first, last, steps) if steps else full((0,), 0.0, dtype=np.float64)
     return ops._rpower_scalar(exponents, scalar=float(base))._cast(as_dtype(dtype))
-
-
-def truncate_div(x: TensorLike, y: TensorLike) -> Tensor:
-    """The quotient, rounded towards zero."""
-    return div(x, y, rounding_mode="trunc")
 
 
 def truncate_mod(x: TensorLike, y: TensorLike) -> Tensor:
