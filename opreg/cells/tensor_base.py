@@ -210,6 +210,9 @@ class TensorBase(Methods):
 
     # -------------------------------------------------------------------------------------------- subscripts
 
+    def __contains__(self, element: object) -> bool:
+        return isinstance(element, (TensorBase, numbers.Number)) and bool((self == element).any())
+
     def __iter__(self) -> Iterator[Tensor]:
         for i in range(len(self)):
             yield self[i]

@@ -169,7 +169,7 @@ class Methods(Value):
         """The same numbers."""
     def contiguous(self) -> Tensor:
         """This tensor."""
-    def copy_(self, value: TensorLike) -> Tensor:
+    def copy_(self, src: TensorLike, non_blocking: _bool = False) -> Tensor:
         """Copy the elements of a tensor."""
     def copysign(self, other: TensorLike) -> Tensor:
         """The absolute value of ``x`` with the sign of ``other``."""
@@ -285,7 +285,8 @@ class Methods(Value):
         """Columns, as ``unfold`` makes them, added at their positions in images of ``output_size``."""
     def frac(self) -> Tensor:
         """The fractional part of each element."""
-    def gather(self, input_indices: TensorLike, axis: Any, batch_dims: _int = 0) -> Tensor:
+    def gather(self, input_indices: Any = None, axis: Any = None, batch_dims: _int = 0, *,
+               index: TensorLike | None = None) -> Tensor:
         """Slices at indices, ``gather(indices, axis)``."""
     def gather_elements(self, dim: _int, index: TensorLike) -> Tensor:
         """Elements along an axis at the indices in ``index``, which has the same number of axes."""
@@ -323,9 +324,10 @@ class Methods(Value):
         """The lower regularized incomplete gamma function."""
     def igammac(self, other: TensorLike) -> Tensor:
         """The upper regularized incomplete gamma function, ``1 - igamma(input, other)``."""
-    def index_add(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
-                  check_index_bound: _bool = True) -> Tensor:
-        """The tensor with slices of ``y`` added at indices along an axis."""
+    def index_add(self, indices: Any = None, y: Any = None, axis: Any = None, use_lock: _bool = True,
+                  check_index_bound: _bool = True, *, index: TensorLike | None = None,
+                  source: TensorLike | None = None, alpha: Number = 1) -> Tensor:
+        """The tensor with slices added at indices along an axis."""
     def index_add_(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                    check_index_bound: _bool = True) -> Tensor:
         """``x[...] = ops.index_add(x, …)``."""
@@ -538,8 +540,8 @@ class Methods(Value):
         """The product."""
     def ptp(self, axis: Axes = None, keepdims: _bool = False) -> Tensor:
         """The largest element minus the smallest."""
-    def qr(self, mode: str = 'reduced') -> tuple[Tensor, Tensor]:
-        """The QR decomposition ``input = q @ r`` of matrices."""
+    def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]:
+        """The QR decomposition, with a square ``q`` unless ``some``."""
     def quantile(self, q: TensorLike, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """Quantiles along an axis, interpolated between neighbours."""
     def rad2deg(self) -> Tensor:
@@ -599,9 +601,8 @@ class Methods(Value):
         """What is there times all of ``updates`` that name the place."""
     def scatter_sub(self, indices: TensorLike, updates: TensorLike) -> Tensor:
         """The tensor with ``updates`` subtracted at coordinates."""
-    def searchsorted(self, values: TensorLike, *, out_int32: _bool = False, right: _bool = False,
-                     side: str | None = None, sorter: TensorLike | None = None) -> Tensor:
-        """Insertion indices into the sorted last axis."""
+    def searchsorted(self, v: TensorLike, side: str = 'left', sorter: TensorLike | None = None) -> Tensor:
+        """Insertion indices into the sorted last axis, in int32."""
     def select(self, condition: TensorLike | _int | None = None, y: TensorLike | _int | None = None, *,
                dim: _int | None = None, index: _int | None = None) -> Tensor:
         """The slice at an index along an axis, ``select(dim, index)``."""

@@ -459,9 +459,7 @@ def index_add(input: TensorLike, dim: int, index: TensorLike, source: TensorLike
 
 def scatter(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:
     """``input`` with elements of ``src``, or one number, written at indices along an axis."""
-    if is_number(src):
-        src = ops.full(tensor(index).shape, src, dtype=tensor(input)._dt)
-    return ops.scatter(input, dim, index, _indexed_elements(index, src))
+    return ops.scatter(input, dim, index, src if is_number(src) else _indexed_elements(index, src))
 
 
 def scatter_add(input: TensorLike, dim: int, index: TensorLike, src: TensorLike) -> Tensor:

@@ -40,9 +40,9 @@ def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
     return self
 
 
-def copy_(self: Tensor, value: TensorLike) -> Tensor:
-    """Copy the elements of a tensor; returns the tensor."""
-    self[...] = value
+def copy_(self: Tensor, src: TensorLike, non_blocking: bool = False) -> Tensor:
+    """Copy the elements of a tensor; returns the tensor. ``non_blocking`` has no effect."""
+    self[...] = src
     return self
 
 

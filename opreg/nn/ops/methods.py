@@ -40,6 +40,7 @@ from . import (
     slices,
     special,
 )
+from .lift import tensor
 
 __all__ = ["attach", "METHODS", "MXNET_ONLY"]
 
@@ -58,18 +59,25 @@ _R = TypeVar("_R")
 
 _SPELLINGS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
 
+#: Further names of parameters in MindSpore, by method.
+_OTHER_NAMES = {"approximate_equal": {"other": "y"}, "expand_as": {"x": "other"}, "float_power": {"other": "exponent"},
+                "isclose": {"x2": "other"}, "matmul": {"tensor2": "other"}, "remainder": {"divisor": "other"},
+                "sub": {"y": "other"}, "take": {"index": "indices"}}
+
 
 def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
     """A method that accepts keywords in each of MindSpore's spellings. Its errors name it."""
 
+    spellings = _SPELLINGS | _OTHER_NAMES.get(function.__name__, {})
+
     @functools.wraps(function)
     def method(self: Tensor, *args: Any, **keywords: Any) -> _R:
         for name in list(keywords):
-            if name in _SPELLINGS:
-                if _SPELLINGS[name] in keywords:
-                    raise ArgumentError(f"{function.__name__}: {name} and {_SPELLINGS[name]} are two names of one "
+            if name in spellings:
+                if spellings[name] in keywords:
+                    raise ArgumentError(f"{function.__name__}: {name} and {spellings[name]} are two names of one "
                                         f"parameter")
-                keywords[_SPELLINGS[name]] = keywords.pop(name)
+                keywords[spellings[name]] = keywords.pop(name)
         try:
             return function(self, *args, **keywords)
         except FAILURES as error:
@@ -320,8 +328,12 @@ def flip(self: Tensor, *dims: int | Sequence[int]) -> Tensor:
 # ----------------------------------------------------------------------------------------- numbers and indices
 
 
-def gather(self: Tensor, input_indices: TensorLike, axis: Any, batch_dims: int = 0) -> Tensor:
+@with_spellings
+def gather(self: Tensor, input_indices: Any = None, axis: Any = None, batch_dims: int = 0, *,
+           index: TensorLike | None = None) -> Tensor:
     """Slices at indices, ``gather(indices, axis)``; or elements along an axis, ``gather(dim, index)``."""
+    if index is not None:
+        return indexing.gather_elements(self, input_indices if axis is None else axis, index)
     if is_number(input_indices):
         return indexing.gather_elements(self, int(input_indices), axis)
     return indexing.gather(self, input_indices, axis, batch_dims)
@@ -545,6 +557,30 @@ def scatter_add(self: Tensor, dim: Any = None, index: Any = None, src: TensorLik
     return indexing.tensor_scatter_elements(self, index, src, dim, "add")
 
 
+@with_spellings
+def index_add(self: Tensor, indices: Any = None, y: Any = None, axis: Any = None, use_lock: bool = True,
+              check_index_bound: bool = True, *, index: TensorLike | None = None, source: TensorLike | None = None,
+              alpha: Number = 1) -> Tensor:
+    """The tensor with slices added at indices along an axis: ``index_add(indices, y, axis)``, or
+    ``index_add(dim, index, source)``, which adds ``alpha * source``."""
+    if is_number(indices):
+        axis, index, source = indices, y if index is None else index, axis if source is None else source
+    if index is None:
+        return indexing.index_add(self, indices, y, axis)
+    slices_added = tensor(source)
+    return indexing.index_add(self, index, slices_added if alpha == 1 else slices_added * alpha, axis)
+
+
+def searchsorted(self: Tensor, v: TensorLike, side: str = "left", sorter: TensorLike | None = None) -> Tensor:
+    """Insertion indices into the sorted last axis, in int32; see ``ops.searchsorted``."""
+    return indexing.searchsorted(self, v, out_int32=True, side=side, sorter=sorter)
+
+
+def qr(self: Tensor, some: bool = True) -> tuple[Tensor, Tensor]:
+    """The QR decomposition, with a square ``q`` unless ``some``; see ``ops.qr``."""
+    return factors.qr(self, "reduced" if some else "complete")
+
+
 def sum_to_size(self: Tensor, *size: int) -> Tensor:
     """Sums over the axes along which ``size`` has length one, or which it lacks."""
     shape = tuple(_many(size))
@@ -570,14 +606,14 @@ _AS_THEY_ARE = {
     reduce: "aminmax cummax cummin histc logcumsumexp norm ptp renorm",
     array: """adjoint diff dsplit expand_dims fliplr flipud hsplit moveaxis movedim narrow numel pad
         ravel reverse roll rot90 swapaxes swapdims tensor_split unbind unsqueeze vsplit""",
-    indexing: """argwhere bincount diag gather_elements gather_nd index_add index_fill masked_select nonzero
-        searchsorted slice topk tril triu unique diagflat diagonal_scatter msort reverse_sequence select_scatter
+    indexing: """argwhere bincount diag gather_elements gather_nd index_fill masked_select nonzero
+        slice topk tril triu unique diagflat diagonal_scatter msort reverse_sequence select_scatter
         top_k unique_consecutive unique_with_pad""",
     linalg: """addbmm addmm addmv addr baddbmm bmm cholesky cholesky_inverse cholesky_solve cov cross det dot ger inner
         inverse kron log_matrix_determinant logdet matmul matrix_determinant matrix_power mm mv outer slogdet""",
     nn: "fold unfold",
     special: "igamma igammac nanquantile nextafter quantile",
-    factors: "lstsq qr svd",
+    factors: "lstsq svd",
     slices: """fill_diagonal index_put masked_scatter slice_scatter unsorted_segment_max unsorted_segment_min
         unsorted_segment_prod""",
     shorthands: "col2im expand_as nanmedian type_as view_as",
@@ -593,7 +629,7 @@ _FUNCTIONS: dict[str, Callable] = {
         itemset, fill, to, new_zeros, new_ones, new_full, contiguous, clone, numpy, is_floating_point,
         argmax_with_value, argmin_with_value, register_hook, allclose, is_contiguous, is_signed, new_empty, resize,
         scatter_add, set_const_arg, stride, sum_to_size, diagonal, trace, select, median, repeat_interleave,
-        index_select, in_place.add, in_place.sub)},
+        index_select, index_add, searchsorted, qr, in_place.add, in_place.sub)},
     **{f"scatter_{name}": getattr(indexing, f"tensor_scatter_{name}") for name in ("div", "max", "min", "mul", "sub")},
     "hooks": registered_hooks, "soft_shrink": activation.softshrink, "inv": math.reciprocal, "type": cast_to,
     **{name: _by_axis(name, getattr(reduce, name)) for name in ("all", "any", "amax", "amin", "nansum", "nanmean")},
@@ -615,7 +651,9 @@ def _names_itself(function: Callable) -> bool:
 
 
 #: Functions that become methods, by name.
-METHODS = {name: function if _names_itself(function) else named(function) for name, function in _FUNCTIONS.items()}
+METHODS = {name: function if _names_itself(function) else
+           with_spellings(function) if name in _OTHER_NAMES else named(function)
+           for name, function in _FUNCTIONS.items()}
 
 
 def attach() -> None:
