@@ -499,9 +499,9 @@ def _gradients(g: NDArray | tuple[NDArray, ...], ins: Sequence[NDArray], outs: S
 def _record_gradients(run: _Run, out_grads: Sequence[NDArray], ins: Sequence[NDArray], needs: Sequence[bool],
                       is_train: bool | None, changed: bool = False, outs: Sequence[NDArray] = ()
                       ) -> list[NDArray | None]:
-    """Gradients that can be differentiated again, or are those of another mode: the Python code is recorded on the
-    values of that run. ``changed`` says that hooks change values which the code reads; ``outs`` are the results of the
-    run, if they must be the same again.
+    """Gradients from recording the Python code on the inputs of a run: they can be differentiated again, and
+    ``is_train`` may differ from the run's. ``changed`` says that hooks change values which the code reads; ``outs`` are
+    the results of the run, if they must be the same again.
 
     Raises
     ------

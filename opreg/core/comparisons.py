@@ -586,8 +586,8 @@ class Comparisons:
         self._latest[id(missing)] = missing
 
     def remember(self, value: Any, label: str) -> None:
-        """Save the elements of a container, with those of its elements, or the bytes of a buffer, that is about to be
-        modified, for the case that they are read later."""
+        """Save the contents of a value that is about to be modified, since they may be read later: the bytes of a
+        buffer, or the elements of a container, and in turn of containers in it."""
         if id(value) in self._early:
             return
         if isinstance(value, CONTAINERS) and len(value) <= self._most_early:

@@ -205,7 +205,7 @@ def _is_open(function: Any) -> bool:
 
 def _passes_keywords_on(function: Any) -> bool:
     """Whether a constructor passes the keywords that it does not name to the next one, and does no more with them. One
-    that never mentions them ignores them. If its source is not there, it may read them."""
+    that never mentions them ignores them. If its source is missing, it is assumed to read them."""
     try:
         (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function.__code__))).body
     except (OSError, SyntaxError):

@@ -263,8 +263,8 @@ class Program:
                       for node, i in self.graph.heads]
             for name, spec in zip(self.source.outputs, cached):
                 if spec.shape is None:
-                    raise ShapeError(f"{self.source.title}: the shape of {name!r} depends on values, not from the "
-                                     "shapes of the inputs")
+                    raise ShapeError(f"{self.source.title}: the shape of {name!r} depends on values of the inputs, "
+                                     "not only on their shapes")
             self._specs.keep(key, cached)
         return cached
 

@@ -85,7 +85,7 @@ _MARKS = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
 
 
 def children(node: ast.AST) -> list[ast.AST]:
-    """Children of a node, as of ``ast.iter_child_nodes``, without marks like ``Load``."""
+    """The children of a node that ``ast.iter_child_nodes`` gives, except marks like ``Load``."""
     results: list[ast.AST] = []
     for name in node._fields:
         value = getattr(node, name, None)

@@ -95,7 +95,7 @@ def worst_slope(total: Callable[[np.ndarray], float], base: np.ndarray, gradient
     Returns
     -------
     worst : Slope or None
-        The most wrong of the elements in ``every``; None where the gradient agrees.
+        The element of ``every`` with the largest error; None if the gradient agrees.
     every : list of Slope
         Elements whose derivatives were then measured one by one.
     """

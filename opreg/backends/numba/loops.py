@@ -84,7 +84,7 @@ class _Program:
         return [r for r in registers if isinstance(r, int)]
 
     def added_in(self, phase: int) -> list[int]:
-        """The results with a value for each column to which a phase adds the values of a row."""
+        """The results with one value per column, to which this phase adds the values of each row."""
         return [j for j, register in self.added.items() if self.rows.results[j] is RowLayout.COLUMN
                 and phase == (self.rows.phases[register] if isinstance(register, int) else 0)]
 

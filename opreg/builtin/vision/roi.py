@@ -130,13 +130,14 @@ def _average_data(xp: ArrayModule, g: Array, cells: _Cells, shape: Shape) -> Arr
 
 
 def _declare_averages(op: Op, name: str, cells: Callable[..., _Cells]) -> None:
-    """Declare that an operator averages over the cells ``cells(xp, rois, size, dtype, **attrs)`` of images of a size,
-    and register its gradient under a name. It is linear in its data, so each is the gradient of the other."""
-    back = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
-                       doc=f"The gradient of the data of ``{op.name}``."))
-    adjoint_pair(op, back)
+    """Give an operator the kernel that averages over the cells of regions, and register its gradient as ``name``. For
+    images of a ``size``, ``cells(xp, rois, size, dtype, **attrs)`` returns the cells. The operator is linear in its
+    data, so it is the gradient of its gradient."""
+    gradient = register(Op(name, op.signature.schema, ("g", "rois", "data"), types="T,I,U->T", unread=(2,),
+                           doc=f"The gradient of the data of ``{op.name}``."))
+    adjoint_pair(op, gradient)
     _declare_kernel(op, _average, Rule(cells))
-    _declare_kernel(back, _average_data, Rule(cells))
+    _declare_kernel(gradient, _average_data, Rule(cells))
 
 
 def _declare_kernel(op: Op, function: Callable[..., Array], cells: Rule) -> None:

@@ -33,7 +33,7 @@ class MappableDataset(Dataset):
 
     def _set_sampler(self, column_names: Sequence[str], rows: Callable[[Sequence[int], Epoch], Iterator[Row]],
                      length: int, sampler: Sampler) -> None:
-        """Have the rows that ``rows`` makes of the sampler's places, in a source of ``length`` rows."""
+        """Set the columns, and the sampler of ``length`` rows; ``rows(indices, epoch)`` reads those it chooses."""
         self._sampler = sampler
         Dataset.__init__(self, column_names, lambda epoch: rows(self._require_sampler().places(length, epoch), epoch),
                          lambda: self._require_sampler().count(length))

@@ -185,10 +185,10 @@ def diag_embed(input: TensorLike, offset: int = 0, dim1: int = -2, dim2: int = -
     matrices = where(column - row.reshape((-1, 1)) == offset, ops.expand_dims(_shift_to_diagonal(x, offset), axis=-2),
                      0)
     order = [axis for axis in range(x.ndim + 1) if axis not in (first, second)]
-    back = [0] * (x.ndim + 1)
+    inverse = [0] * (x.ndim + 1)
     for at, axis in enumerate([*order, first, second]):
-        back[axis] = at
-    return matrices.transpose(tuple(back))
+        inverse[axis] = at
+    return matrices.transpose(tuple(inverse))
 
 
 def _shift_to_diagonal(x: Tensor, offset: int) -> Tensor:
@@ -513,14 +513,14 @@ def masked_select(input: TensorLike, mask: TensorLike) -> Tensor:
 def unique(input: TensorLike) -> tuple[Tensor, Tensor]:
     """The distinct elements in order of first occurrence, and for each element its index among them."""
     x, int64 = tensor(input), np.dtype(np.int64)
-    values, first, back = ops._npi_unique(x, return_index=True, return_inverse=True)
+    values, first, inverse = ops._npi_unique(x, return_index=True, return_inverse=True)
     order = ops.argsort(first, dtype=int64)
-    which = ops.take(ops.argsort(order, dtype=int64), back).reshape(x.shape)
+    which = ops.take(ops.argsort(order, dtype=int64), inverse).reshape(x.shape)
     return ops.take(values, order), which if x._dt == int64 else which._cast(np.dtype(np.int32))
 
 
 def unique_with_pad(x: TensorLike, pad_num: int | TensorLike) -> tuple[Tensor, Tensor]:
-    """The distinct elements of a vector, followed by as many pads as it has repetitions; and indices as of ``unique``.
+    """The distinct elements of a vector, padded to its length with ``pad_num``; and the indices that ``unique`` gives.
 
     Examples
     --------

@@ -59,7 +59,7 @@ class Kind(NamedTuple):
     parts : int
         The number of 16-bit parts of a factor.
     mask : int
-        0 without a mask, 1 for truths, 2 for terms.
+        0 without a mask, 1 for a boolean mask, 2 for a mask that is added to scores.
     filled : bool
         Whether keys that a mask hides have another score than minus infinity.
     causal, drops : bool

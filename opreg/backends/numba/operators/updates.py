@@ -72,7 +72,7 @@ def _text(expression: Expression, count: int, apart: bool) -> tuple[str, list[fl
 
 
 class _Table(NamedTuple):
-    """The table of some weights, the number of its rows, and the number of elements in all of them."""
+    """A table with a row for each part of some weights, the number of rows, and the number of elements in all."""
 
     numbers: np.ndarray
     rows: int

@@ -107,7 +107,7 @@ def get_model(name: str, **kwargs: Any) -> Classifier:
     Parameters
     ----------
     name : str
-        Which one.
+        The name, in any case.
     **kwargs
         Arguments of its function, such as ``pretrained``, ``ctx``, ``root`` and ``classes``.
 

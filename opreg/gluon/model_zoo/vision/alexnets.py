@@ -43,9 +43,9 @@ def alexnet(pretrained: bool = False, ctx: Context | list[Context] | None = None
     Parameters
     ----------
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``AlexNet``.
+        Keywords of ``AlexNet``.
     """
     net: AlexNet = load(AlexNet(**kwargs), "alexnet", pretrained, ctx or cpu(), root)
     return net

@@ -82,9 +82,9 @@ def get_densenet(num_layers: int, pretrained: bool = False, ctx: Context | list[
     num_layers : int
         Number of layers.
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``DenseNet``.
+        Keywords of ``DenseNet``.
     """
     net: DenseNet = load(DenseNet(*_KINDS[num_layers], **kwargs), f"densenet{num_layers}", pretrained, ctx or cpu(),
                          root)

@@ -106,9 +106,9 @@ def inception_v3(pretrained: bool = False, ctx: Context | list[Context] | None =
     Parameters
     ----------
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``Inception3``.
+        Keywords of ``Inception3``.
     """
     net: Inception3 = load(Inception3(**kwargs), "inceptionv3", pretrained, ctx or cpu(), root)
     return net

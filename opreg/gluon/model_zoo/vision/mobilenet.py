@@ -139,9 +139,9 @@ def get_mobilenet(multiplier: float, pretrained: bool = False, ctx: Context | li
     multiplier : float
         Factor of the numbers of channels.
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``MobileNet``.
+        Keywords of ``MobileNet``.
     """
     net: MobileNet = load(MobileNet(multiplier, **kwargs), f"mobilenet{_version(multiplier)}", pretrained,
                           ctx or cpu(), root)

@@ -225,9 +225,9 @@ def get_resnet(version: int, num_layers: int, pretrained: bool = False, ctx: Con
     Parameters
     ----------
     version, num_layers : int
-        Which one.
+        The version, and the number of layers.
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
         Keywords of ``ResNetV1`` and ``ResNetV2``.
 

@@ -67,11 +67,11 @@ def get_squeezenet(version: str, pretrained: bool = False, ctx: Context | list[C
     Parameters
     ----------
     version : {"1.0", "1.1"}
-        Which one.
+        The version.
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``SqueezeNet``.
+        Keywords of ``SqueezeNet``.
     """
     net: SqueezeNet = load(SqueezeNet(version, **kwargs), f"squeezenet{version}", pretrained, ctx or cpu(), root)
     return net

@@ -70,9 +70,9 @@ def get_vgg(num_layers: int, pretrained: bool = False, ctx: Context | list[Conte
     num_layers : int
         Number of layers.
     pretrained, ctx, root
-        Whether to load its parameters, where to, and the folder where they are, as of ``get_model_file``.
+        Whether to load parameters, their context, and the folder of their file; see ``get_model_file``.
     **kwargs
-        Of ``VGG``.
+        Keywords of ``VGG``.
     """
     name = f"vgg{num_layers}{'_bn' if kwargs.get('batch_norm') else ''}"
     net: VGG = load(VGG(_KINDS[num_layers], _CHANNELS, **kwargs), name, pretrained, ctx or cpu(), root)

@@ -25,7 +25,7 @@ from .colours import (
     Solarize,
 )
 from .images import Fill, Inter, check_image
-from .warps import Rotate, moved
+from .warps import Rotate, affine_image
 
 __all__ = ["AutoAugment", "AutoAugmentPolicy", "RandAugment", "RandomSelectSubpolicy", "TrivialAugmentWide",
            "UniformAugment"]
@@ -76,12 +76,12 @@ class _Resampling(NamedTuple):
 
 
 def _shear(x: int, y: int) -> Callable[..., np.ndarray]:
-    return lambda pixels, size, resampling: moved(
+    return lambda pixels, size, resampling: affine_image(
         pixels, 0.0, (0, 0), 1.0, (math.degrees(size) * x, math.degrees(size) * y), *resampling)
 
 
 def _shift(x: int, y: int) -> Callable[..., np.ndarray]:
-    return lambda pixels, size, resampling: moved(
+    return lambda pixels, size, resampling: affine_image(
         pixels, 0.0, (int(size) * x, int(size) * y), 1.0, (0.0, 0.0), *resampling)
 
 

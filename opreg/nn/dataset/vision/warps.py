@@ -15,7 +15,8 @@ from ....errors import ArgumentError
 from ..config import stream
 from .images import OPENCV, Fill, Inter, Sometimes, check_image, fill_per_channel
 
-__all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate", "moved"]
+__all__ = ["Affine", "Perspective", "RandomAffine", "RandomPerspective", "RandomRotation", "Rotate",
+           "affine_image"]
 
 
 def _warp(warping: Any, pixels: np.ndarray, matrix: np.ndarray, size: tuple[int, int], fill: Fill,
@@ -82,14 +83,14 @@ def _bounds(height: int, width: int, center: Sequence[float], cosine: float, sin
 
 
 class Affine(Checked):
-    """An image rotated clockwise, sheared and scaled around its middle, and moved.
+    """An image rotated clockwise, sheared and scaled around its middle, and translated.
 
     Parameters
     ----------
     degrees : float
         The angle.
     translate : pair of float
-        The move to the right and down, as parts of width and height.
+        The translation to the right and down, as parts of width and height.
     scale : float
         The scale.
     shear : float, or pair of float
@@ -117,21 +118,21 @@ class Affine(Checked):
 
     def __call__(self, image: Any) -> np.ndarray:
         pixels = check_image("Affine", image)
-        move = [part * length for part, length in zip(self._translate, pixels.shape[1::-1])]
-        return moved(pixels, self._degrees, move, self._scale, self._shear, self._resample, self._value)
+        translation = [part * length for part, length in zip(self._translate, pixels.shape[1::-1])]
+        return affine_image(pixels, self._degrees, translation, self._scale, self._shear, self._resample, self._value)
 
 
-def moved(pixels: np.ndarray, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float],
-          resample: Inter, fill: Fill) -> np.ndarray:
-    """An image under the map of ``Affine``, in which the move to the right and down is in pixels."""
+def affine_image(pixels: np.ndarray, degrees: float, translation: Sequence[float], scale: float,
+                 shear: Sequence[float], resample: Inter, fill: Fill) -> np.ndarray:
+    """An image under the map of ``Affine``, in which the translation to the right and down is in pixels."""
     height, width = pixels.shape[:2]
-    matrix = _affine((width - 1) / 2, (height - 1) / 2, degrees, move, scale, shear)
+    matrix = _affine_matrix((width - 1) / 2, (height - 1) / 2, degrees, translation, scale, shear)
     return _warp(warp, pixels, matrix, (height, width), fill, resample)
 
 
-def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: float, shear: Sequence[float]
-            ) -> np.ndarray:
-    """The matrix of a rotation, shear and scale around a point, and a move, in float32."""
+def _affine_matrix(x: float, y: float, degrees: float, translation: Sequence[float], scale: float,
+                   shear: Sequence[float]) -> np.ndarray:
+    """The float32 matrix of a rotation, shear and scale around a point, then a translation."""
     angle, rows, columns = (float(np.radians(np.float32(angle))) for angle in (degrees, *shear))
     scale = float(np.float32(scale))
     turn = scale * np.array([
@@ -140,7 +141,7 @@ def _affine(x: float, y: float, degrees: float, move: Sequence[float], scale: fl
         [math.sin(angle - columns) / math.cos(columns),
          -math.sin(angle - columns) * math.tan(rows) / math.cos(columns) + math.cos(angle)]])
     middle = np.array([x, y])
-    return np.column_stack([turn, middle - turn @ middle + move]).astype(np.float32)
+    return np.column_stack([turn, middle - turn @ middle + translation]).astype(np.float32)
 
 
 class Perspective(Checked):
@@ -202,7 +203,7 @@ class RandomAffine(Checked):
     degrees : float, or pair of float
         Range of the angle, or its greatest size.
     translate : sequence of two or four, optional
-        Range of the move to the right, and of that down, as parts of width and height.
+        Range of the translation to the right, and of that down, as parts of width and height.
     scale : pair of float, optional
         Range of the scale.
     shear : float, or sequence of two or four, optional
