@@ -358,14 +358,19 @@ def test_load_checkpoint_finds_the_added_suffix(tmp_path):
     assert sorted(load_checkpoint(str(tmp_path / "net"))) == sorted(p.name for p in Net().get_parameters())
 
 
+@pytest.fixture(scope="module")
+def params(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("twice")
+    return content(folder, "params"), folder
+
+
 @given(st.data())
 @settings(deadline=None, max_examples=300, derandomize=True)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("ending", ["ckpt", "params"])
-def test_two_flips_are_found_though_one_hides_the_checksum(tmp_path_factory, ending, data):
+def test_two_flips_are_found_though_one_hides_the_checksum(params, ending, data):
     """One bit flips in the name of the checksum, and one anywhere, also in a renamed file."""
-    folder = tmp_path_factory.mktemp("twice")
-    whole = content(folder, "params")
+    whole, folder = params
     start = whole.index(b"checkpoint:crc32")
     damaged = bytearray(whole)
     for at in (start + data.draw(st.integers(0, 15)), data.draw(st.integers(0, len(whole) - 1))):
