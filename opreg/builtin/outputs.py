@@ -24,28 +24,28 @@ def _known_to(op: Op, attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attrs.items() if name in op.signature.schema}
 
 
-def adjoint_pair(op: Op, back: Op, like: bool = True) -> None:
+def adjoint_pair(op: Op, adjoint: Op, like: bool = True) -> None:
     """Declare that each of two operators, linear in its first input, is the gradient of the other.
 
     Parameters
     ----------
-    op, back : Op
-        ``y = op(x, *others)`` and ``x = back(y, *others, x)``; attributes that only one of them has are left out. An
+    op, adjoint : Op
+        ``y = op(x, *others)`` and ``x = adjoint(y, *others, x)``; attributes that only one of them has are left out. An
         operator that is its own gradient is both.
     like : bool
-        Whether ``back`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
+        Whether ``adjoint`` takes that last input, of which it reads the shape. Then its shape rule follows from that of
         ``op``, unless it has one, and both name their inputs alike.
     """
 
     @op.grad
     def pair_grad(g: Any, ins: Sequence[Any], outs: Sequence[Any], **attrs: Any) -> tuple:
         behind = (*ins[1:], ins[0]) if like else ins[1:]
-        return (back.current(g, *behind, **_known_to(back, attrs)), *[None] * (len(ins) - 1))
+        return (adjoint.current(g, *behind, **_known_to(adjoint, attrs)), *[None] * (len(ins) - 1))
 
-    linear(back, op, slice(1, -1 if like else None))
+    linear(adjoint, op, slice(1, -1 if like else None))
 
-    if like and not back.rules.shaped:
-        declare_gradient_shapes(op, back)
+    if like and not adjoint.rules.shaped:
+        declare_gradient_shapes(op, adjoint)
 
 
 def linear(op: Op, adjoint: Op | str, others: slice = slice(1, None), without: Sequence[str] = ()) -> None:
@@ -85,18 +85,18 @@ def _place_of(head: str, outputs: Sequence[str]) -> int:
     return outputs.index(head[2:]) if head[2:] in outputs else 0
 
 
-def _named_results(back: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
+def _named_results(gradient_op: Op, attrs: Mapping[str, Any], inputs: Sequence[str]) -> Sequence[str]:
     """The names of the inputs whose gradients an operator returns."""
-    names = back.signature.outputs(attrs)
+    names = gradient_op.signature.outputs(attrs)
     return inputs[:1] if names == ("output",) else names
 
 
-def declare_gradient_shapes(op: Op, back: Op) -> None:
+def declare_gradient_shapes(op: Op, gradient_op: Op) -> None:
     """Derive the shapes of a gradient's operator from those of the operator that it differentiates.
 
     Parameters
     ----------
-    op, back : Op
+    op, gradient_op : Op
         The operator, and that of its gradient, which reads all inputs of ``op``. The names of inputs and outputs tell
         their meaning, as in ``declare_gradient``.
 
@@ -107,9 +107,9 @@ def declare_gradient_shapes(op: Op, back: Op) -> None:
     [(1, 1, 4)]
     """
 
-    @back.infer
+    @gradient_op.infer
     def named_infer(*shapes: Shape, **attrs: Any) -> list[Shape | None]:
-        names, typed = back.signature.arguments(attrs), op.complete(_known_to(op, attrs))
+        names, typed = gradient_op.signature.arguments(attrs), op.complete(_known_to(op, attrs))
         shape_of = dict(zip(names, shapes))
         inputs, outputs = op.signature.inputs(typed), op.signature.outputs(typed)
         known_shapes: list[Shape | None] = [shape_of[name] for name in inputs]
@@ -118,17 +118,17 @@ def declare_gradient_shapes(op: Op, back: Op) -> None:
             if name not in inputs:
                 combined_shape(name, shape, outs[outputs.index(name) if name in outputs else _place_of(name, outputs)])
         inferred = dict(zip(inputs, ins))
-        return [inferred[name] for name in _named_results(back, attrs, inputs)]
+        return [inferred[name] for name in _named_results(gradient_op, attrs, inputs)]
 
 
-def declare_gradient(op: Op, *backs: Op) -> None:
+def declare_gradient(op: Op, *gradient_ops: Op) -> None:
     """Declare that other operators compute the gradients of an operator; their input and output names tell which.
 
     Parameters
     ----------
     op : Op
         The operator.
-    *backs : Op
+    *gradient_ops : Op
         The operators that compute gradients. The name of an input of such an operator tells its meaning: an input or
         output of ``op``, or an output gradient (``g_state`` is that of the output ``state``, any other name that of the
         first output). The attributes are passed on that both operators have. An output has the name of the input of
@@ -149,23 +149,23 @@ def declare_gradient(op: Op, *backs: Op) -> None:
         inputs, outputs = signature.inputs(attrs), signature.outputs(attrs)
         values = {**dict(zip(outputs, outs)), **dict(zip(inputs, ins))}
         gradients: dict[str, Any] = {}
-        for back in backs:
-            back_attrs = back.complete(_known_to(back, attrs))
-            results = _named_results(back, back_attrs, inputs)
+        for gradient_op in gradient_ops:
+            gradient_attrs = gradient_op.complete(_known_to(gradient_op, attrs))
+            results = _named_results(gradient_op, gradient_attrs, inputs)
             if not any(need for name, need in zip(inputs, needs) if name in results):
                 continue
             arguments = []
-            for name in back.signature.arguments(back_attrs):
+            for name in gradient_op.signature.arguments(gradient_attrs):
                 place = _place_of(name, outputs)
                 arguments.append(values[name] if name in values else
                                  ops.zeros_like(outs[place]) if heads[place] is None else heads[place])
-            found = back.current(*arguments, **back_attrs)
+            found = gradient_op.current(*arguments, **gradient_attrs)
             gradients.update(zip(results, [found] if len(results) == 1 else found))
         return [gradients.get(name) for name in inputs]
 
-    for back in backs:
-        if not back.rules.shaped and {*signature.input_names} <= {*back.signature.input_names}:
-            declare_gradient_shapes(op, back)
+    for gradient_op in gradient_ops:
+        if not gradient_op.rules.shaped and {*signature.input_names} <= {*gradient_op.signature.input_names}:
+            declare_gradient_shapes(op, gradient_op)
 
 
 def declare_input_shape(op: Op, place: int, shapes: Callable[..., tuple[Any, Shape | None]]) -> None:

@@ -27,7 +27,7 @@ def _word(op: str) -> str:
     return "mean" if op == "avg" else op
 
 
-def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] | str,
+def _collective(name: str, run: Callable[..., Array], gradient: Callable[..., Any] | str,
                 shape: Callable[[Shape, int], Shape] | None = None, grad_reads: bool = False
                 ) -> Callable[[Callable], Op]:
     """Declare a collective operator.
@@ -38,7 +38,7 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
         Name of the operator.
     run : callable
         ``f(group, data, out, **attrs)`` returns the result: ``out`` if it could be written there, else a new array.
-    back : callable or str
+    gradient : callable or str
         The gradient rule, or the name of the adjoint.
     shape : callable
         ``f(data, size)``, the shape of the result for a group of ``size`` ranks; by default that of the data.
@@ -48,10 +48,10 @@ def _collective(name: str, run: Callable[..., Array], back: Callable[..., Any] |
 
     def declared(function: Callable) -> Op:
         op = declare(function, name=name, has_side_effect=True, grad_reads=grad_reads)
-        if isinstance(back, str):
-            linear(op, back)
+        if isinstance(gradient, str):
+            linear(op, gradient)
         else:
-            op.grad(back)
+            op.grad(gradient)
 
         @op.kernel()  # no body: processes exchange arrays
         def collective_xp(xp, data, *, group, out=None, **attrs):

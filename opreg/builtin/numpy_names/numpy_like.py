@@ -463,8 +463,8 @@ declare_array_function(roll, _roll)  # no body: slices and Concat take ten times
 
 @roll.grad
 def roll_grad(g, ins, outs, *, shift, axis):
-    back = -shift if isinstance(shift, int) else tuple([-places for places in shift])
-    return (ops._np_roll(g, shift=back, axis=axis),)
+    opposite = -shift if isinstance(shift, int) else tuple([-steps for steps in shift])
+    return (ops._np_roll(g, shift=opposite, axis=axis),)
 
 
 # Exponents of powers of ten within the range of float64.

@@ -122,9 +122,9 @@ declare_array_function(solve, _solve)
 def solve_grad(g, ins, outs):
     A, B = ins
     vector = len(B.shape) == len(A.shape) - 1
-    back = ops._npi_solve(transposed(A), g)
-    one, other = [ops.expand_dims(value, axis=-1) if vector else value for value in (back, outs[0])]
-    return (ops._reduce_like(ops.negative(ops._npi_matmul(one, transposed(other))), A), ops._reduce_like(back, B))
+    gradient = ops._npi_solve(transposed(A), g)
+    one, other = [ops.expand_dims(value, axis=-1) if vector else value for value in (gradient, outs[0])]
+    return (ops._reduce_like(ops.negative(ops._npi_matmul(one, transposed(other))), A), ops._reduce_like(gradient, B))
 
 
 @composed(name="_npi_tensorinv")

@@ -130,9 +130,9 @@ def _place_diagonals(name: str, lines: Tensor, rows: int, columns: int, low: int
     if lines.shape[len(stack):] != (table.shape if low < high else table.shape[1:]):
         raise ShapeError(f"{name}: expected diagonals of shape {show(table.shape if low < high else table.shape[1:])}, "
                          f"got {show(lines.shape)}")
-    back = np.full(rows * columns, -1, np.int64)
-    back[table[table >= 0]] = np.flatnonzero(table >= 0)
-    return _take_or_pad(reshape(lines, (*stack, table.size)), back.reshape(rows, columns), rest)
+    sources = np.full(rows * columns, -1, np.int64)
+    sources[table[table >= 0]] = np.flatnonzero(table >= 0)
+    return _take_or_pad(reshape(lines, (*stack, table.size)), sources.reshape(rows, columns), rest)
 
 
 def matrix_set_diag(x: TensorLike, diagonal: TensorLike, k: TensorLike = 0, align: str = "RIGHT_LEFT") -> Tensor:

@@ -384,8 +384,8 @@ class Builder:
         if self.opset >= 13 or axis == rank - 1:
             return self(kind, x, axis=axis)
         order = [i for i in range(rank) if i != axis] + [axis]
-        back = [order.index(i) for i in range(rank)]
-        return self.transpose(self(kind, self.transpose(x, order), axis=rank - 1), back)
+        inverse = [order.index(i) for i in range(rank)]
+        return self.transpose(self(kind, self.transpose(x, order), axis=rank - 1), inverse)
 
     def log_softmax(self, x: Value, axis: int) -> Value:
         """The logarithm of the softmax along an axis."""
