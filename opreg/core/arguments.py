@@ -77,6 +77,16 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
                             f" ({', '.join(names)}) and {len(fields)} attributes, got {len(args)} arguments; "
                             "out and name go by keyword")
     attrs = dict(zip(fields, remaining))
+    _add_keywords(op, keywords, is_value, inputs, attrs)
+    if op.signature.optional:
+        return inputs, op.signature.with_given_inputs(inputs, attrs)
+    return _check_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
+
+
+def _add_keywords(op: Op, keywords: Mapping[str, Any], is_value: Callable[[object], bool], inputs: dict[str, Any],
+                  attrs: dict[str, Any]) -> None:
+    """Add the keywords of a call to its inputs and attributes by position."""
+    names = op.signature.input_names
     for name, value in keywords.items():
         if name in inputs or name in attrs:
             what = "input" if name in inputs else "attribute"
@@ -89,9 +99,6 @@ def split(op: Op, args: Sequence[Any], keywords: Mapping[str, Any], is_value: Ca
             inputs[name] = value
         else:
             raise value_error(op, name, value)
-    if op.signature.optional:
-        return inputs, op.signature.with_given_inputs(inputs, attrs)
-    return _check_holes(op, inputs, attrs, [name for name in inputs if name not in keywords]), attrs
 
 
 def _keyword_text(op: Op) -> str:
