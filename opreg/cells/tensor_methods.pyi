@@ -325,8 +325,8 @@ class Methods(Value):
     def igammac(self, other: TensorLike) -> Tensor:
         """The upper regularized incomplete gamma function, ``1 - igamma(input, other)``."""
     def index_add(self, indices: Any = None, y: Any = None, axis: Any = None, use_lock: _bool = True,
-                  check_index_bound: _bool = True, *, index: TensorLike | None = None,
-                  source: TensorLike | None = None, alpha: Number = 1) -> Tensor:
+                  check_index_bound: _bool = True, *, index: Any = None, source: Any = None,
+                  alpha: Number = 1) -> Tensor:
         """The tensor with slices added at indices along an axis."""
     def index_add_(self, indices: TensorLike, y: TensorLike, axis: _int, use_lock: _bool = True,
                    check_index_bound: _bool = True) -> Tensor:

@@ -559,8 +559,7 @@ def scatter_add(self: Tensor, dim: Any = None, index: Any = None, src: TensorLik
 
 @with_spellings
 def index_add(self: Tensor, indices: Any = None, y: Any = None, axis: Any = None, use_lock: bool = True,
-              check_index_bound: bool = True, *, index: TensorLike | None = None, source: TensorLike | None = None,
-              alpha: Number = 1) -> Tensor:
+              check_index_bound: bool = True, *, index: Any = None, source: Any = None, alpha: Number = 1) -> Tensor:
     """The tensor with slices added at indices along an axis: ``index_add(indices, y, axis)``, or
     ``index_add(dim, index, source)``, which adds ``alpha * source``."""
     if is_number(indices):
