@@ -438,6 +438,15 @@ def test_mxnets_modules_for_onnx_are_found() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_names_are_found_without_the_package_onnx() -> None:
+    script = ("import sys\nsys.modules['onnx'] = None\nimport opreg as mx\n"
+              "assert all(hasattr(mx.onnx, name) for name in mx.onnx.__all__)\n"
+              "try:\n    mx.onnx.export_model(mx.sym.var('x'), {}, [(2,)])\n"
+              "except mx.errors.ArgumentError as error:\n    print(error)\n")
+    done = processes.run(script)
+    assert done.stdout == "opreg.onnx needs the package onnx: pip install 'opreg[onnx]'\n", done.stderr
+
+
 def test_export_model_takes_the_arguments_of_mxnet(tmp_path: Any) -> None:
     """Arguments are files or objects, and parameters in one dictionary or two; labels need no shape."""
     symbol = mx.sym.SoftmaxOutput(_dense(Variable("data")), name="softmax")

@@ -15,7 +15,7 @@ import numpy as np
 from ...core.chosen import override
 from ...core.spec import ANY, Shape, Spec, is_floating
 from ...interop.translation import Untranslatable
-from ..package import onnx as package
+from ..package import onnx
 from .values import REST, Length, Numbers, Value, dynamic, length_of, product
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["REST", "Builder", "Length", "Model", "Names", "Numbers", "Value", "dynamic", "length_of", "product"]
 
-defs, helper, shape_inference = package("defs"), package("helper"), package("shape_inference")
-numpy_helper = package("numpy_helper")
-TensorProto = package().TensorProto
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
@@ -69,7 +66,7 @@ class Model:
     @property
     def opsets(self) -> list[OperatorSetIdProto]:
         """The domains as models and functions import them."""
-        return [helper.make_opsetid(domain, version) for domain, version in self.domains.items()]
+        return [onnx("helper").make_opsetid(domain, version) for domain, version in self.domains.items()]
 
 
 class Builder:
@@ -118,7 +115,7 @@ class Builder:
         names = ["" if value is None else value.name for value in values]
         outs = [self.names(f"{self.prefix or 'value'}_{kind.lower()}" + (f"{i}" if count > 1 else ""))
                 for i in range(count)]
-        node = helper.make_node(kind, names, outs, name=self.names(self.prefix or kind.lower()), **attrs)
+        node = onnx("helper").make_node(kind, names, outs, name=self.names(self.prefix or kind.lower()), **attrs)
         self.nodes.append(node)
         results = [Value(self, name, shapes, dtype) for name, (shapes, dtype)
                    in zip(outs, self._infer_outputs(schema, node, values, count))]
@@ -130,18 +127,18 @@ class Builder:
         self.model.domains.setdefault(domain, 1)
         names = [self.names(f"{self.prefix or kind}_output" + (f"{i}" if len(outs) > 1 else ""))
                  for i in range(len(outs))]
-        node = helper.make_node(kind, [value.name for value in ins], names, domain=domain,
-                                name=self.names(self.prefix or kind))
-        node.attribute.extend([helper.make_attribute(key, attrs[key]) for key in sorted(attrs)])
+        node = onnx("helper").make_node(kind, [value.name for value in ins], names, domain=domain,
+                                        name=self.names(self.prefix or kind))
+        node.attribute.extend([onnx("helper").make_attribute(key, attrs[key]) for key in sorted(attrs)])
         self.nodes.append(node)
         return [Value(self, name, shapes, dtype) for name, (shapes, dtype) in zip(names, outs)]
 
     def schema(self, kind: str) -> OpSchema:
         """The schema of ONNX's operator at this opset."""
         try:
-            schema = defs.get_schema(kind, self.opset, "")
-        except defs.SchemaError:
-            newest = min((each.since_version for each in defs.get_all_schemas_with_history()
+            schema = onnx("defs").get_schema(kind, self.opset, "")
+        except onnx("defs").SchemaError:
+            newest = min((each.since_version for each in onnx("defs").get_all_schemas_with_history()
                           if each.name == kind and each.domain == ""), default=None)
             raise Untranslatable(f"ONNX has {kind} from opset {newest} on, but the model is to have opset {self.opset}"
                                  ) from None
@@ -165,13 +162,14 @@ class Builder:
         """Shapes and dtypes of a node's outputs as inferred by ONNX, for each sample size."""
         dtype = next((value.dtype for value in values if value is not None), np.dtype(np.float32))
         results: list[tuple[list[Shape | None], np.dtype]] = [([], dtype) for _ in range(count)]
-        data = {value.name: numpy_helper.from_array(value.array, value.name) for value in values
+        data = {value.name: onnx("numpy_helper").from_array(value.array, value.name) for value in values
                 if value is not None and isinstance(value.array, np.ndarray) and value.array.size <= 64}
         for size in range(self.sizes):
             types = {value.name: _type_of(value.dtype, value.shapes[size]) for value in values if value is not None}
             try:
-                answer = shape_inference.infer_node_outputs(schema, node, types, data, opset_imports=self.model.opsets)
-            except (shape_inference.InferenceError, RuntimeError) as error:
+                answer = onnx("shape_inference").infer_node_outputs(schema, node, types, data,
+                                                                    opset_imports=self.model.opsets)
+            except (onnx("shape_inference").InferenceError, RuntimeError) as error:
                 raise Untranslatable(f"{node.op_type}: {str(error).strip().splitlines()[-1]}") from None
             for i, name in enumerate(node.output):
                 shape, inferred = _spec_of(answer.get(name))
@@ -191,8 +189,8 @@ class Builder:
         if key not in self._constants:
             name = self.names(name or "constant")
             if self.function:
-                tensor = numpy_helper.from_array(array, name)
-                self.nodes.append(helper.make_node("Constant", [], [name], name=name, value=tensor))
+                tensor = onnx("numpy_helper").from_array(array, name)
+                self.nodes.append(onnx("helper").make_node("Constant", [], [name], name=name, value=tensor))
             else:
                 self.initializers[name] = array
             self._constants[key] = Value(self, name, [array.shape] * self.sizes, array.dtype, array)
@@ -221,7 +219,7 @@ class Builder:
             return x
         if isinstance(x.array, np.ndarray):
             return self.constant(x.array.astype(dtype))
-        return self("Cast", x, to=helper.np_dtype_to_tensor_dtype(dtype))
+        return self("Cast", x, to=onnx("helper").np_dtype_to_tensor_dtype(dtype))
 
     def array(self, numbers: np.ndarray, like: Any) -> Value:
         """An array as a constant."""
@@ -569,8 +567,9 @@ class Builder:
     def graph(self, name: str, ins: Sequence[Value], outs: Sequence[Value]) -> GraphProto:
         """The graph as ONNX's GraphProto."""
         ends = self.ends(outs)
-        return helper.make_graph(self.nodes, name, [_info(value) for value in ins], [_info(value) for value in ends],
-                                 [numpy_helper.from_array(array, key) for key, array in self.initializers.items()])
+        tensors = [onnx("numpy_helper").from_array(array, key) for key, array in self.initializers.items()]
+        return onnx("helper").make_graph(self.nodes, name, [_info(value) for value in ins],
+                                         [_info(value) for value in ends], tensors)
 
     def ends(self, outs: Sequence[Value]) -> list[Value]:
         """Outputs, each from a node of its own: inputs, constants and repeated outputs are copied."""
@@ -595,29 +594,30 @@ _FAR = 2 ** 31 - 1
 
 
 def _type_text(dtype: np.dtype) -> str:
-    kind = helper.np_dtype_to_tensor_dtype(dtype)
-    return f"tensor({_KINDS.get(kind) or TensorProto.DataType.Name(kind).lower()})"
+    kind = onnx().TensorProto.DataType.Name(onnx("helper").np_dtype_to_tensor_dtype(dtype)).lower()
+    return f"tensor({_KINDS.get(dtype, kind)})"
 
 
-_KINDS = {TensorProto.FLOAT: "float", TensorProto.DOUBLE: "double"}
+_KINDS = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
 def _type_of(dtype: np.dtype, shape: Shape | None, names: Sequence[str | None] = ()) -> TypeProto:
-    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    kind = onnx("helper").np_dtype_to_tensor_dtype(dtype)
     if shape is None:
-        return helper.make_tensor_type_proto(kind, None)
-    return helper.make_tensor_type_proto(kind, [None if dim is ANY or dynamic(dim) else int(dim) for dim in shape])
+        return onnx("helper").make_tensor_type_proto(kind, None)
+    dims = [None if dim is ANY or dynamic(dim) else int(dim) for dim in shape]
+    return onnx("helper").make_tensor_type_proto(kind, dims)
 
 
 def _info(value: Value) -> ValueInfoProto:
-    return helper.make_value_info(value.name, _type_of(value.dtype, value.known_shape))
+    return onnx("helper").make_value_info(value.name, _type_of(value.dtype, value.known_shape))
 
 
 def _spec_of(type_proto: TypeProto | None) -> tuple[Shape | None, np.dtype | None]:
     if type_proto is None or not type_proto.HasField("tensor_type"):
         return None, None
     kind = type_proto.tensor_type
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
+    dtype = np.dtype(onnx("helper").tensor_dtype_to_np_dtype(kind.elem_type)) if kind.elem_type else None
     if not kind.HasField("shape"):
         return None, dtype
     return tuple([dim.dim_value if dim.HasField("dim_value") else ANY for dim in kind.shape.dim]), dtype

@@ -11,14 +11,13 @@ import numpy as np
 
 from ...core.files import atomic_write, atomic_writes
 from ...errors import ArgumentError
-from ..package import onnx as package
+from ..package import onnx
 
 if TYPE_CHECKING:
     from onnx import ModelProto, TensorProto
 
 __all__ = ["Draft", "complete_model", "outline_model", "write"]
 
-helper, numpy_helper, checker = package("helper"), package("numpy_helper"), package("checker")
 
 #: Bytes of weights from which they are stored in a second file: protocol buffers hold less than 2 GiB.
 EXTERNAL = 2 ** 31 - 2 ** 24
@@ -64,7 +63,7 @@ def write(draft: Draft, file: str, external: bool | None) -> str:
     """Write a model, completely or not at all; large weights go to a second file, ``file`` with ``.data``."""
     if not (draft.size >= EXTERNAL if external is None else external):
         proto = complete_model(draft)
-        checker.check_model(proto)
+        onnx("checker").check_model(proto)
         with atomic_write(file) as out:
             out.write(proto.SerializeToString())
         return file
@@ -87,7 +86,7 @@ def write(draft: Draft, file: str, external: bool | None) -> str:
 
 def _is_large(array: np.ndarray) -> bool:
     """Whether an array is stored in the second file: those whose elements share bytes in ONNX are not."""
-    kind = package().TensorProto.DataType.Name(helper.np_dtype_to_tensor_dtype(array.dtype))
+    kind = onnx().TensorProto.DataType.Name(onnx("helper").np_dtype_to_tensor_dtype(array.dtype))
     return array.nbytes >= LARGE and kind not in _PACKED
 
 
@@ -99,21 +98,21 @@ def _bytes(array: np.ndarray) -> memoryview:
 
 def _with_tensors(draft: Draft, starts: Mapping[str, int], place: str = "weights") -> ModelProto:
     """The model with its initializers; ``starts`` has the names and offsets of those in the second file."""
-    proto = package().ModelProto()
+    proto = onnx().ModelProto()
     proto.CopyFrom(draft.proto)
     for name, array in draft.arrays.items():
         if name in starts:
             proto.graph.initializer.append(_reference(name, array, place, starts[name]))
         else:
             proto.graph.initializer.append(
-                numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name))
+                onnx("numpy_helper").from_array(np.ascontiguousarray(array).reshape(array.shape), name))
     return proto
 
 
 def _reference(name: str, array: np.ndarray, place: str, start: int) -> TensorProto:
     """An initializer whose elements are in another file."""
-    kinds = package().TensorProto
-    tensor = kinds(name=name, dims=array.shape, data_type=helper.np_dtype_to_tensor_dtype(array.dtype),
+    kinds = onnx().TensorProto
+    tensor = kinds(name=name, dims=array.shape, data_type=onnx("helper").np_dtype_to_tensor_dtype(array.dtype),
                    data_location=kinds.EXTERNAL)
     entries: dict[str, Any] = {"location": place, "offset": start, "length": array.nbytes}
     for key, value in entries.items():
@@ -127,6 +126,6 @@ def _check_without_weights(draft: Draft) -> None:
     small = {name: array for name, array in draft.arrays.items() if name not in large}
     proto = _with_tensors(Draft(draft.proto, small), {})
     proto.graph.input.extend(
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        onnx("helper").make_tensor_value_info(name, onnx("helper").np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in large.items())
-    checker.check_model(proto)
+    onnx("checker").check_model(proto)

@@ -28,7 +28,7 @@ from ...core.named_errors import name_errors
 from ...core.spec import ANY, Shape, Spec, as_dtype, is_known
 from ...errors import ArgumentError, OpError, did_you_mean
 from ...interop.translation import Untranslatable
-from ..package import onnx as package
+from ..package import onnx
 from .builder import Builder, Model, Value
 from .elementwise import PRIMITIVES
 from .files import Draft, complete_model, outline_model, write
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OLDEST", "export", "export_model", "to_model"]
 
-helper = package("helper")
 
 #: The oldest version of ONNX's operators that is written, which is the oldest that ONNX Runtime runs.
 OLDEST = 7
@@ -262,11 +261,11 @@ def export_model(sym: Any, params: Any, in_shapes: Sequence[Any] | None = None, 
     model_inputs += [_Input(name, None) for name in free[len(shapes):]]
     draft = _export_symbol(symbol, model_inputs, values, dims, opset_version)
     if run_shape_inference:
-        result = package("shape_inference").infer_shapes(outline_model(draft))
+        result = onnx("shape_inference").infer_shapes(outline_model(draft))
         del result.graph.initializer[:]
         draft = Draft(result, draft.arrays)
     if verbose:
-        print(helper.printable_graph(outline_model(draft).graph))
+        print(onnx("helper").printable_graph(outline_model(draft).graph))
     return write(draft, onnx_file_path, None)
 
 
@@ -469,7 +468,7 @@ def _agrees(graph: Graph, shapes: Mapping[Node, Any]) -> bool:
 
 def _model_of(program: _Program, opset: int | None) -> Draft:
     """The ONNX model of a program, and its weights."""
-    newest = package("defs").onnx_opset_version()
+    newest = onnx("defs").onnx_opset_version()
     opset = newest if opset is None else opset
     if not OLDEST <= opset <= newest:
         raise ArgumentError(f"onnx.export: opset_version={opset}: expected a number from {OLDEST} to {newest}")
@@ -492,12 +491,12 @@ def _model_of(program: _Program, opset: int | None) -> Draft:
     inputs = [(each, value) for each, value in inputs if value.name in used or each.shape is not None]
     ends = _rename_outputs(g, g.ends(heads), program.outputs, {value.name for _, value in inputs})
     infos = [_info(value, each) for each, value in inputs]
-    graph = helper.make_graph(
+    graph = onnx("helper").make_graph(
         g.nodes, program.title.partition(" ")[2].strip("'") or program.title, infos, [_end(value) for value in ends])
     opsets = model.opsets
-    result = helper.make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
-                               producer_name="opreg")
-    result.ir_version = max(helper.find_min_ir_version_for(
+    result = onnx("helper").make_model(graph, opset_imports=opsets, functions=list(model.functions.values()),
+                                       producer_name="opreg")
+    result.ir_version = max(onnx("helper").find_min_ir_version_for(
         [opset for opset in opsets if opset.domain != DOMAIN]), 8 if model.functions else 3)
     return Draft(result, {name: array for name, array in g.initializers.items() if name in used})
 
@@ -586,13 +585,14 @@ def _rename(nodes: Sequence[NodeProto], change: Mapping[str, str]) -> None:
 
 def _info(value: Value, each: _Input) -> ValueInfoProto:
     shape = [each.dims.get(i, dim) for i, dim in enumerate(each.shape if each.shape is not None else value.shape)]
-    return helper.make_tensor_value_info(value.name, helper.np_dtype_to_tensor_dtype(value.dtype), shape)
+    kind = onnx("helper").np_dtype_to_tensor_dtype(value.dtype)
+    return onnx("helper").make_tensor_value_info(value.name, kind, shape)
 
 
 def _end(value: Value) -> ValueInfoProto:
     shape = value.known_shape
-    return helper.make_tensor_value_info(
-        value.name, helper.np_dtype_to_tensor_dtype(value.dtype),
+    return onnx("helper").make_tensor_value_info(
+        value.name, onnx("helper").np_dtype_to_tensor_dtype(value.dtype),
         None if shape is None else [dim if type(dim) is int else None for dim in shape])
 
 

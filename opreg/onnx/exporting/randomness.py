@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...interop.translation import Untranslatable
-from .builder import Builder, Value, dynamic, helper, product
+from ..package import onnx
+from .builder import Builder, Value, dynamic, product
 from .table import Use, says
 
 __all__ = ["add_dropout"]
@@ -21,7 +22,7 @@ def _dtype_code(dtype: np.dtype) -> int:
     """ONNX's code of a floating dtype that it can draw."""
     if dtype.name not in ("float16", "float32", "float64"):
         raise Untranslatable(f"ONNX cannot draw random numbers of {dtype}")
-    return int(helper.np_dtype_to_tensor_dtype(dtype))
+    return int(onnx("helper").np_dtype_to_tensor_dtype(dtype))
 
 
 def _distribution(use: Use) -> tuple[str, Mapping[str, Any]]:
@@ -96,7 +97,7 @@ def _multinomial(g: Builder, use: Use, x: Value) -> Value | list[Value]:
         raise Untranslatable("ONNX draws at least one number")
     logarithms = g("Log", g.reshape(x, (product(x.shape[:-1]), classes)))
     places = g("Multinomial", g.cast(logarithms, _FLOAT32), sample_size=int(count),
-               dtype=int(helper.np_dtype_to_tensor_dtype(_INT64)))
+               dtype=int(onnx("helper").np_dtype_to_tensor_dtype(_INT64)))
     results = [g.cast(g.reshape(places, use.out.shape), use.out.dtype)]
     if use.attrs["get_prob"]:
         results.append(g.reshape(g("GatherElements", logarithms, places, axis=1), use.out.shape))

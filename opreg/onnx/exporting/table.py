@@ -30,7 +30,7 @@ from ...elementwise.expression import Expression
 from ...elementwise.rows import RowLayout
 from ...interop import translation
 from ...interop.translation import Untranslatable
-from ..package import onnx as package
+from ..package import onnx
 from .builder import Builder, Value, dynamic
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["DOMAIN", "TABLE", "Use", "apply", "says", "walk"]
 
-helper = package("helper")
 
 #: The ONNX domain of functions and nodes that are operators of this library.
 DOMAIN = "opreg"
@@ -416,7 +415,7 @@ def _register_function(g: Builder, name: str, inner: Builder, ins: Sequence[str]
     g.model.domains.setdefault(DOMAIN, 1)
     count, tried = 1, name
     while True:
-        function = helper.make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
+        function = onnx("helper").make_function(DOMAIN, tried, list(ins), list(outs), inner.nodes, g.model.opsets)
         registered = functions.get((DOMAIN, tried))
         if registered is None or _equal_functions(registered, function):
             functions.setdefault((DOMAIN, tried), function)
