@@ -724,7 +724,7 @@ class Methods(Value):
                            dim: _int | None = None) -> Tensor | tuple[Tensor, ...]:
         """The elements without those equal to their predecessor."""
     def unique_with_pad(self, pad_num: _int | TensorLike) -> tuple[Tensor, Tensor]:
-        """The distinct elements of a vector, followed by as many pads as it has repetitions."""
+        """The distinct elements of a vector, padded to its length with ``pad_num``."""
     def unsorted_segment_max(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:
         """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
     def unsorted_segment_min(self, segment_ids: TensorLike, num_segments: _int | Tensor) -> Tensor:

@@ -1564,7 +1564,7 @@ class UniqueConsecutive(Primitive):
     def __init__(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> None: ...
     def __call__(self, x: TensorLike) -> Tensor | tuple[Tensor, ...]: ...
 class UniqueWithPad(Primitive):
-    """The distinct elements of a vector, followed by as many pads as it has repetitions."""
+    """The distinct elements of a vector, padded to its length with ``pad_num``."""
     def __init__(self) -> None: ...
     def __call__(self, x: TensorLike, pad_num: int | TensorLike) -> tuple[Tensor, Tensor]: ...
 class UnravelIndex(Primitive):
@@ -2840,7 +2840,7 @@ def unique_consecutive(input: TensorLike, return_inverse: bool = False, return_c
                        dim: int | None = None) -> Tensor | tuple[Tensor, ...]:
     """The elements without those equal to their predecessor."""
 def unique_with_pad(x: TensorLike, pad_num: int | TensorLike) -> tuple[Tensor, Tensor]:
-    """The distinct elements of a vector, followed by as many pads as it has repetitions."""
+    """The distinct elements of a vector, padded to its length with ``pad_num``."""
 def unsorted_segment_max(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
     """The largest of the slices along the first axes that have the same number in ``segment_ids``."""
 def unsorted_segment_min(x: TensorLike, segment_ids: TensorLike, num_segments: int | Tensor) -> Tensor:
