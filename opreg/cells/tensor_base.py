@@ -211,7 +211,8 @@ class TensorBase(Methods):
     # -------------------------------------------------------------------------------------------- subscripts
 
     def __contains__(self, element: object) -> bool:
-        return isinstance(element, (TensorBase, numbers.Number)) and bool((self == element).any())
+        equal: Any = isinstance(element, (TensorBase, numbers.Number)) and self == element
+        return bool(equal is not False and equal.any())
 
     def __iter__(self) -> Iterator[Tensor]:
         for i in range(len(self)):
