@@ -18,9 +18,10 @@ from opreg.errors import warn
 from opreg.ndarray.context import Context
 from opreg.typing import Array
 
+from .naming import MONITORED
 from .reduction import GradientBuckets, Reduction, divide_into_buckets
 
-__all__ = ["OBSERVED", "Bound", "Program", "nbytes", "replace_inputs", "without_gc"]
+__all__ = ["OBSERVED", "Bound", "Program", "name_for_monitors", "nbytes", "replace_inputs", "without_gc"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -259,10 +260,23 @@ def replace_inputs(node: Node, inputs: Sequence[Entry], specs: dict[Node, list[S
     ``became``."""
     new = node.with_inputs(inputs)
     if new is not node:
-        specs[new] = specs[node]
-        for i in range(len(specs[node])):
-            became[node, i] = new, i
+        _enter_instead(node, new, specs, became)
     return new
+
+
+def name_for_monitors(node: Node, names: Sequence[str], specs: dict[Node, list[Spec]], became: dict[Entry, Entry]
+                      ) -> Node:
+    """A node in place of another one, as ``replace_inputs`` makes it, whose outputs have these names for a monitor. Its
+    inputs are those that ``became`` gives."""
+    new = node.copy([became.get(entry, entry) for entry in node.inputs], tags={MONITORED: " ".join(names)})
+    _enter_instead(node, new, specs, became)
+    return new
+
+
+def _enter_instead(node: Node, new: Node, specs: dict[Node, list[Spec]], became: dict[Entry, Entry]) -> None:
+    specs[new] = specs[node]
+    for i in range(len(specs[node])):
+        became[node, i] = new, i
 
 
 def nbytes(specs: Iterable[Spec]) -> int:

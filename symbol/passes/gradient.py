@@ -12,8 +12,8 @@ from opreg.core.tracing import RuleTracer, TracedValue
 from opreg.typing import Array
 
 from .. import infer as inference
-from ..naming import MONITORED, output_name
-from ..program import Program
+from ..naming import output_name
+from ..program import Program, name_for_monitors
 
 __all__ = ["gradient"]
 
@@ -49,11 +49,7 @@ def _node_with_title(titles: Mapping[Node, Sequence[str]], specs: dict[Node, lis
     """A node that computes gradients, with their names as its tag."""
     if node not in titles:
         return None
-    inputs = [became.get(entry, entry) for entry in node.inputs]
-    new = node.copy(inputs, tags={MONITORED: " ".join([f"{node.name}_{title}" for title in titles[node]])})
-    specs[new] = specs[node]
-    became.update(((node, i), (new, i)) for i in range(node.count))
-    return [new]
+    return [name_for_monitors(node, [f"{node.name}_{title}" for title in titles[node]], specs, became)]
 
 
 def _seeds(program: Program, tracer: RuleTracer) -> tuple[list[tuple[Entry, TracedValue | None]], dict[Node, Array]]:

@@ -13,7 +13,7 @@ from opreg.core.op import Op, runs_body
 from opreg.ndarray.bodies import Traced, Use, trace_body
 
 from ..naming import MONITORED, monitored_names
-from ..program import Program
+from ..program import Program, name_for_monitors
 
 __all__ = ["inline"]
 
@@ -92,23 +92,18 @@ def _expand(program: Program, node: Node, inputs: Sequence[Entry], opened: _Open
         elif inner.op is None:
             return []
         specs[inner] = body.specs[inner]
-        if inner not in names:
-            return None
-        named = inner.copy([became.get(entry, entry) for entry in inner.inputs], tags={MONITORED: names[inner]})
-        specs[named] = specs[inner]
-        became.update(((inner, i), (named, i)) for i in range(inner.count))
-        return [named]
+        return [name_for_monitors(inner, names[inner], specs, became)] if inner in names else None
 
     nodes = program.changed(list(body.specs), enter, became)  # in the order of tracing
     opened[op, Same(attrs.memo), tuple(inputs)] = traced, became
     return nodes, [became.get(entry, entry) for entry in heads]
 
 
-def _names_of_heads(node: Node, heads: Sequence[Entry]) -> dict[Node, str]:
-    """For the nodes of a body that compute its results: the tag with names of outputs, those of the results being the
-    names that the replaced node has for a monitor."""
+def _names_of_heads(node: Node, heads: Sequence[Entry]) -> dict[Node, list[str]]:
+    """For the nodes of a body that compute its results: the names of outputs for a monitor, where the results have the
+    names of the replaced node."""
     names: dict[Node, list[str]] = {}
     for (inner, index), name in zip(heads, monitored_names(node)):
         if inner.op is not None:
             names.setdefault(inner, monitored_names(inner))[index] = name
-    return {inner: " ".join(each) for inner, each in names.items()}
+    return names
