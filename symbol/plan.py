@@ -411,7 +411,7 @@ class Plan:
         #: States that several nodes move, with their values so far.
         self._moved: dict[int, tuple[Array, Array, Context]] = {}
         #: States that steps move, in their order, and functions that store the values from then.
-        self._moves: list[tuple[list[Array], Function]] = []
+        self._moves: tuple[tuple[list[Array], Function], ...] = ()  # a call has those before it
         self._halves = tuple([self._step(node) for node in nodes if node.op is not None]
                              for nodes in (program.nodes[:split], program.nodes[split:]))
         for state, value, ctx in self._moved.values():
@@ -520,7 +520,7 @@ class Plan:
         call.variables = [i for i, (source, _) in enumerate(node.inputs)
                           if source.op is None and source not in self._mutated
                           and ins[i] is self.arrays.get((source, 0))]
-        call.moves = tuple(self._moves)
+        call.moves = self._moves
         self._mutated.update(node.inputs[i][0] for i in op.traits.mutates if i < len(node.inputs))
         ready = prepare(call)
         # whether a later node changes these states, too
@@ -538,9 +538,9 @@ class Plan:
             if passed:
                 run = [*run, store]
                 self._moved.update((id(state), (state, value, ctx)) for state, value in zip(states, values))
-                self._moves.append((states, functools.partial(_assign, states, values)))
+                self._moves += (states, functools.partial(_assign, states, values)),
             else:
-                self._moves.append((states, store))
+                self._moves += (states, store),
                 self._store(store, ctx)
                 for state in states:
                     self._moved.pop(id(state), None)
