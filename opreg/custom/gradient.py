@@ -197,7 +197,8 @@ UserRule = Callable[[OutGrads, Sequence[Value], Sequence[Value], Sequence[bool],
 
 def by_rule(rule: UserRule, use: Use, g: OutGrads, ins: Sequence[Value], outs: Sequence[Value], needs: Sequence[bool],
             is_train: bool) -> list[Value | None]:
-    """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements."""
+    """Gradients of the inputs by a user's rule, which is called here, or becomes an operator if it reads elements or
+    ``calls_rule`` says so."""
     eager = bool(outs) and hasattr(outs[0], "_data")
     if eager or not use.calls_rule:
         try:

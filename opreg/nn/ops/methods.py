@@ -67,7 +67,6 @@ _OTHER_NAMES = {"approximate_equal": {"other": "y"}, "expand_as": {"x": "other"}
 
 def with_spellings(function: Callable[..., _R]) -> Callable[..., _R]:
     """A method that accepts keywords in each of MindSpore's spellings. Its errors name it."""
-
     spellings = _SPELLINGS | _OTHER_NAMES.get(function.__name__, {})
 
     @functools.wraps(function)
